@@ -1,0 +1,1 @@
+"""Where labelled images and embeddings come from: folders, manifests, published data sets."""

@@ -1,0 +1,86 @@
+"""Three ways to pair a unit image embedding v with the unit text embedding t of a class.
+
+Each fusion says how to fuse, and how an inner product with a fused query splits into one product with v alone:
+<fuse(v, t), x> = (v . image_part(x) + constant(x, t)) / length. That split is what lets a whole batch of queries meet
+every class in one matrix product.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.validation import Doubles
+
+_SHORTEST = 1e-12  # squared length below which v + t has no direction (v = -t)
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """One way to fuse, as data.
+
+    Parameters
+    ----------
+    needs_text : bool
+    fuse : callable
+        (v, t) -> z, over the last axis.
+    image_part : callable
+        x -> the part of x that meets v.
+    constant : callable
+        (x, t) -> the part of the inner product that does not depend on v.
+    fixed_length : float or None
+        What the fused pair is divided by; None where that depends on the pair and is `pair_length(v . t)`.
+    """
+
+    needs_text: bool
+    fuse: Callable[[Doubles, Doubles], Doubles]
+    image_part: Callable[[Doubles], Doubles]
+    constant: Callable[[Doubles, Doubles], Doubles]
+    fixed_length: float | None
+
+
+def _half(x: Doubles) -> int:
+    return x.shape[-1] // 2
+
+
+def pair_length(vt: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return |v + t| of unit vectors from their inner product."""
+    return np.sqrt(np.maximum(2.0 + 2.0 * vt, _SHORTEST))
+
+
+def _fuse_sum(v: Doubles, t: Doubles) -> Doubles:
+    return (v + t) / pair_length(np.sum(v * t, axis=-1, keepdims=True))
+
+
+def _fuse_concat(v: Doubles, t: Doubles) -> Doubles:
+    return np.concatenate([v, np.broadcast_to(t, v.shape)], axis=-1) / math.sqrt(2.0)
+
+
+FUSIONS: Mapping[str, Fusion] = {
+    "sum": Fusion(
+        needs_text=True,
+        fuse=_fuse_sum,
+        image_part=lambda x: x,
+        constant=lambda x, t: np.sum(x * t, axis=-1),
+        fixed_length=None,
+    ),
+    "concat": Fusion(
+        needs_text=True,
+        fuse=_fuse_concat,
+        image_part=lambda x: x[..., : _half(x)],
+        constant=lambda x, t: np.sum(x[..., _half(x) :] * t, axis=-1),
+        fixed_length=math.sqrt(2.0),
+    ),
+    "image": Fusion(
+        needs_text=False,
+        fuse=lambda v, t: v,
+        image_part=lambda x: x,
+        constant=lambda x, t: np.zeros(x.shape[:-1]),
+        fixed_length=1.0,
+    ),
+}

@@ -1,0 +1,121 @@
+"""The model file: safetensors with a JSON manifest in its header. `docs/model-file.md` is the specification.
+
+Reading executes nothing: a file is a header of JSON and a body of numbers, and every claim the header makes is checked
+before it is believed. Writing is atomic and durable: the path holds the old model or the new one, whole, at any moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from hycal._version import __version__
+from hycal.errors import HyCalError, ModelFileError
+
+FORMAT = "hycal-model"
+VERSION = 1
+_METADATA_KEY = "hycal"
+
+Tensors = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """What a model file holds: a manifest of plain JSON values, and named arrays."""
+
+    manifest: Mapping[str, Any]
+    tensors: Tensors
+
+
+def write(path: str | os.PathLike[str], content: Content) -> None:
+    """Write `content` to `path`, replacing what was there in one step."""
+    target = Path(path)
+    manifest = {"format": FORMAT, "version": VERSION, "hycal": __version__, **content.manifest}
+    header = {_METADATA_KEY: json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)}
+    if not target.parent.is_dir():
+        raise HyCalError(f"Cannot save to {target}: the folder {target.parent} does not exist. Make it first.")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        os.close(handle)
+        save_file({key: np.ascontiguousarray(value) for key, value in content.tensors.items()}, name, header)
+        _keep_mode(Path(name), target)
+        _sync(Path(name))
+        Path(name).replace(target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            Path(name).unlink()
+        raise
+    _sync(target.parent)
+
+
+def _keep_mode(temporary: Path, target: Path) -> None:
+    """Give the new file the mode of the old, or what the umask grants: mkstemp alone would make it private."""
+    if target.exists():
+        mode = target.stat().st_mode & 0o777
+    else:
+        umask = os.umask(0)
+        os.umask(umask)
+        mode = 0o666 & ~umask
+    temporary.chmod(mode)
+
+
+def _sync(path: Path) -> None:
+    """Make sure that a file's content, or a folder's entries, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read(path: str | os.PathLike[str]) -> Content:
+    """Return the content of the model file at `path`, or say what is wrong with it."""
+    source = Path(path)
+    if not source.is_file():
+        raise ModelFileError(f"There is no model file at {source}. Check the path; `save` makes one.")
+    try:
+        with safe_open(str(source), framework="numpy") as file:
+            text = (file.metadata() or {}).get(_METADATA_KEY)
+            manifest = _manifest(text, source)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except ModelFileError:
+        raise
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError, MemoryError) as error:
+        raise ModelFileError(f"{source} is not a readable safetensors file: {error}. {_ADVICE}") from None
+    return Content(manifest, tensors)
+
+
+_ADVICE = "Expected a file written by hycal's save; restore it from a copy."
+
+
+def _manifest(text: str | None, source: Path) -> dict[str, Any]:
+    if text is None:
+        raise ModelFileError(f"{source} is a safetensors file, but not a hycal model. {_ADVICE}")
+    try:
+        manifest = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"The manifest of {source} is not JSON: {error}. {_ADVICE}") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ModelFileError(f"The manifest of {source} is not that of a hycal model. {_ADVICE}")
+    version = manifest.get("version")
+    if version not in _UPGRADES:
+        raise ModelFileError(
+            f"{source} has format version {version!r}; this hycal ({__version__}) reads {sorted(_UPGRADES)}. "
+            "Install a newer hycal to read it."
+        )
+    return _UPGRADES[version](manifest)
+
+
+# One entry for each version ever written: how its manifest becomes a manifest of today.
+_UPGRADES: Mapping[Any, Any] = {1: lambda manifest: manifest}

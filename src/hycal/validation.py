@@ -1,0 +1,131 @@
+"""From what users pass to what the algebra needs: unit float32 rows, plain labels, unit text vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_array
+
+from hycal.errors import HyCalError
+
+Label: TypeAlias = str | int
+Floats: TypeAlias = npt.NDArray[np.float32]
+Doubles: TypeAlias = npt.NDArray[np.float64]
+
+_ROWS_AT_ONCE = 16384
+_TEXT_LENGTH_TOLERANCE = 1e-2  # float16 text embeddings are unit to about 1e-3
+
+
+def unit_rows(rows: npt.NDArray[Any]) -> Floats:
+    """Scale every row to length one, computing in float64.
+
+    Dividing by the largest entry first keeps rows of 1e300 or 1e-300 from overflowing on the way.
+    """
+    out = np.empty(rows.shape, dtype=np.float32)
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part = rows[start : start + _ROWS_AT_ONCE].astype(np.float64)
+        part /= np.abs(part).max(axis=1, keepdims=True)
+        part /= np.linalg.norm(part, axis=1, keepdims=True)
+        out[start : start + _ROWS_AT_ONCE] = part
+    return out
+
+
+def check_embeddings(X: npt.ArrayLike, *, width: int | None, owner: str) -> Floats:
+    """Return `X` as unit float32 rows, or say what is wrong with it.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+    width : int or None
+        The width already learned; None accepts any.
+    owner : str
+        Who asks, for the message.
+    """
+    try:
+        array = check_array(X, dtype=[np.float64, np.float32, np.float16], estimator=owner, input_name="X")
+    except ValueError as error:
+        raise HyCalError(f"{error} Pass finite embeddings of shape (n, d), one row per image.") from None
+    if width is not None and array.shape[1] != width:
+        raise HyCalError(
+            f"X has {array.shape[1]} features, but {owner} is expecting {width} features as input: "
+            f"it was learned on {width}-dimensional embeddings. Encode these images with the same encoder."
+        )
+    empty = np.flatnonzero(~array.any(axis=1))
+    if empty.size:
+        raise HyCalError(
+            f"Row {empty[0]} of X is all zeros ({empty.size} such rows in all) and has no direction. "
+            "Drop it, or check the encoder that made it."
+        )
+    return unit_rows(array)
+
+
+def check_labels(y: object, *, rows: int) -> list[Label]:
+    """Return one plain str or int per row, or say what is wrong."""
+    if y is None:
+        raise HyCalError("This classifier requires y to be passed, but the target y is None. Pass one label per row.")
+    array = np.asarray(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise HyCalError(f"y has shape {array.shape}; expected one label per row of X, shape ({rows},).")
+    if len(array) != rows:
+        raise HyCalError(f"X has {rows} rows but y has {len(array)} labels; expected one label per row.")
+    labels = [check_label(label) for label in array.tolist()]
+    check_one_kind(labels)
+    return labels
+
+
+def check_label(label: object) -> Label:
+    """Return `label` as a plain str or int, or say what is wrong with it."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, bool) or not isinstance(label, str | int):
+        raise HyCalError(
+            f"Unknown label type: {label!r} is a {type(label).__name__}; a class label is a str or an int. "
+            "Convert y, for example y.astype(str)."
+        )
+    if isinstance(label, int) and not -(2**63) <= label < 2**63:
+        raise HyCalError(f"Label {label} does not fit 64 bits. Use a smaller int, or a str.")
+    if isinstance(label, str) and ("\0" in label or not _is_unicode(label)):
+        raise HyCalError(f"Label {label!r} holds a NUL or half a surrogate pair, which no file can store. Rename it.")
+    return label
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def check_one_kind(labels: Iterable[Label]) -> None:
+    """Refuse str and int labels side by side: they cannot be sorted, nor stored in one array."""
+    examples: dict[type, Label] = {}
+    for label in labels:
+        examples.setdefault(type(label), label)
+    if len(examples) > 1:
+        raise HyCalError(
+            f"Labels mix str ({examples[str]!r}) and int ({examples[int]!r}); expected one kind in a model. "
+            "Convert all of them to str."
+        )
+
+
+def check_text(text: Mapping[Any, npt.ArrayLike] | None, *, width: int) -> dict[Label, Floats]:
+    """Return unit float32 text vectors by label, or say which one is wrong."""
+    return {check_label(label): _text_vector(label, vector, width) for label, vector in (text or {}).items()}
+
+
+def _text_vector(label: object, vector: npt.ArrayLike, width: int) -> Floats:
+    array = np.asarray(vector, dtype=np.float64)
+    if array.shape != (width,):
+        raise HyCalError(
+            f"The text embedding of {label!r} has shape {array.shape}; expected ({width},), the width of X. "
+            "Image and text must come from the same model."
+        )
+    length = float(np.linalg.norm(array))
+    if not abs(length - 1.0) <= _TEXT_LENGTH_TOLERANCE:  # written so that NaN fails too
+        raise HyCalError(
+            f"The text embedding of {label!r} has length {length:.4g}; expected a unit vector. "
+            "Divide it by its norm, and check that it is finite."
+        )
+    return unit_rows(array[None])[0]
