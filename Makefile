@@ -23,7 +23,7 @@ lint: $(READY)  ## style, types, import contract
 	$(BIN)/lint-imports
 
 test: lint  ## lint, then every default test
-	$(BIN)/pytest -q -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n 2
 
 bench: $(READY)  ## speed and memory against the dense reference
 	$(BIN)/python benchmarks/scoring.py

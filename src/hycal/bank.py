@@ -7,8 +7,8 @@ With z the query fused with the text of class c, mu the unit mean, W the covaria
                    = 1 + |mu|^2 - |b|^2 - 2 z . (mu - W'b) - |W z|^2,
 
 and every inner product with z is (v . x + constant) / length (see `hycal.fusion`), that is a product of [v, 1] with
-[x, constant]. So a class costs two or three such rows as "heads" (mu, mu - W'b, and t where the length depends on it) and
-one for each rank of its covariance: (3C + sum of K) rows in all, instead of C matrices of d x d.
+[x, constant]. So a class costs two or three such rows as "heads" (mu, mu - W'b, and t where the length depends on
+it) and one for each rank of its covariance: (3C + sum of K) rows in all, instead of C matrices of d x d.
 """
 
 from __future__ import annotations
@@ -16,24 +16,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from hycal.fusion import Fusion, pair_length
-from hycal.statistics import ClassStatistics, covariance_factors
+from hycal.records import ClassRecord
+from hycal.statistics import covariance_factors
 from hycal.validation import Doubles, Floats
 
 _NUMBERS_AT_ONCE = 4_000_000  # float64 work space while learning: 32 MB
 _ROWS_AT_ONCE = 8192  # factor rows in one matrix product: with 256 queries, an 8 MB result
-
-
-@dataclass(frozen=True, eq=False)
-class Member:
-    """What the bank needs of a class: its statistics, and its text where the fusion needs it."""
-
-    statistics: ClassStatistics
-    text: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +55,7 @@ class GaussianBank:
         The rows of every W likewise, class after class; those of class i are `starts[i]` to `starts[i + 1]`.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[ClassRecord, ...]
     shape: Shape
     order: npt.NDArray[np.intp]
     starts: npt.NDArray[np.intp]
@@ -71,9 +65,11 @@ class GaussianBank:
     _rows: Mapping[int, int] = field(repr=False)
 
     @classmethod
-    def build(cls, members: Sequence[Member], shape: Shape, *, previous: GaussianBank | None = None) -> GaussianBank:
+    def build(
+        cls, members: Sequence[ClassRecord], shape: Shape, *, previous: GaussianBank | None = None
+    ) -> GaussianBank:
         """Pack `members`; those that `previous` packed in the same shape are copied, not computed."""
-        counts = np.array([member.statistics.count for member in members], dtype=np.intp)
+        counts = np.array([member.count for member in members], dtype=np.intp)
         order = np.argsort(counts, kind="stable")
         width = members[0].statistics.samples.shape[1]
         fused_width = width if shape.fusion.fixed_length in (None, 1.0) else 2 * width
@@ -98,7 +94,7 @@ class GaussianBank:
                 assert previous is not None
                 bank._copy(row, previous, known[id(member)])
             else:
-                fresh[member.statistics.count].append(row)
+                fresh[member.count].append(row)
         for count, rows in fresh.items():
             step = max(1, _NUMBERS_AT_ONCE // (count * fused_width))
             for start in range(0, len(rows), step):
@@ -153,7 +149,7 @@ class GaussianBank:
     def _runs_of_equal_rank(self, block: slice) -> Iterator[slice]:
         ranks = np.diff(self.starts[block.start : block.stop + 1])
         edges = np.concatenate([[0], np.flatnonzero(np.diff(ranks)) + 1, [len(ranks)]]) + block.start
-        for start, stop in zip(edges[:-1], edges[1:], strict=True):
+        for start, stop in pairwise(edges):
             yield slice(int(start), int(stop))
 
     def _factor_slice(self, row: int) -> slice:

@@ -93,8 +93,8 @@ class ClassStatistics:
         missing = unwanted.total()
         if missing:
             raise HyCalError(
-                f"{missing} of {len(samples)} embeddings to remove were never learned in this class; nothing was removed. "
-                "Pass the embeddings exactly as they were learned."
+                f"{missing} of {len(samples)} embeddings to remove were never learned in this class; "
+                "nothing was removed. Pass the embeddings exactly as they were learned."
             )
         return ClassStatistics(self.samples[kept])
 

@@ -1,0 +1,105 @@
+"""Between a model in memory and the content of a model file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.errors import HyCalError, ModelFileError
+from hycal.modelfile import Content
+from hycal.records import ClassRecord, Records
+from hycal.statistics import ClassStatistics
+from hycal.validation import Floats, Label, check_label, check_one_kind
+
+_UNIT_TOLERANCE = 1e-3
+
+
+def content_of(records: Records, method: str, parameters: Mapping[str, Any], encoder: str | None) -> Content:
+    """Return what the model file of these records holds."""
+    ordered = records.ordered
+    if not ordered:
+        raise HyCalError("The model has no classes, so there is nothing to save. Learn a class first.")
+    texts = [record.text for record in ordered if record.text is not None]
+    return Content(
+        manifest={
+            "method": method,
+            "parameters": dict(parameters),
+            "encoder": encoder,
+            "labels": list(records.labels),
+            "domains": [record.domain for record in ordered],
+        },
+        tensors={
+            "samples": np.concatenate([record.statistics.samples for record in ordered]),
+            "counts": records.counts,
+            "texts": np.stack(texts) if texts else np.empty((0, records.width), np.float32),
+            "has_text": np.array([record.text is not None for record in ordered], dtype=np.uint8),
+        },
+    )
+
+
+def records_of(content: Content) -> Records:
+    """Return the records that a model file holds; every claim is checked."""
+    manifest, tensors = content.manifest, content.tensors
+    labels = _labels(manifest.get("labels"))
+    domains: Any = manifest.get("domains")
+    _expect(_is_list_of(domains, str, len(labels)), "one domain name per class")
+    samples, texts = _rows(tensors, "samples"), _rows(tensors, "texts")
+    _expect(samples.shape[1] == texts.shape[1], "texts as wide as the samples")
+    counts, has_text = _integers(tensors, "counts", np.int64), _integers(tensors, "has_text", np.uint8)
+    _expect(len(counts) == len(has_text) == len(labels), "one count and one text mark per class")
+    _expect(bool(np.all((counts > 0) & (counts <= len(samples)))), "a positive count for each class")
+    _expect(int(counts.sum()) == len(samples), "as many samples as the counts add up to")
+    _expect(bool(np.all(has_text <= 1)) and int(has_text.sum()) == len(texts), "as many texts as classes marked")
+    ends, text_rows = np.cumsum(counts), np.cumsum(has_text, dtype=np.int64) - 1
+    return Records(
+        {
+            label: ClassRecord(
+                ClassStatistics.of(samples[ends[i] - counts[i] : ends[i]]),
+                domain,
+                texts[text_rows[i]] if has_text[i] else None,
+            )
+            for i, (label, domain) in enumerate(zip(labels, domains, strict=True))
+        }
+    )
+
+
+def _expect(condition: bool, expected: str) -> None:
+    if not condition:
+        raise ModelFileError(f"The model file is malformed: expected {expected}. Restore it from a copy.")
+
+
+def _is_list_of(value: Any, kind: type, length: int) -> bool:
+    return isinstance(value, list) and len(value) == length and all(type(item) is kind for item in value)
+
+
+def _labels(value: Any) -> list[Label]:
+    _expect(isinstance(value, list) and len(value) > 0, "a list of labels")
+    try:
+        labels = [check_label(label) for label in value]
+        check_one_kind(labels)
+    except HyCalError as error:
+        raise ModelFileError(f"The model file is malformed: {error}") from None
+    _expect(len(set(labels)) == len(labels), "labels that differ")
+    return labels
+
+
+def _rows(tensors: Mapping[str, npt.NDArray[Any]], name: str) -> Floats:
+    array = tensors.get(name)
+    _expect(array is not None and array.dtype == np.float32 and array.ndim == 2, f"a float32 matrix {name!r}")
+    assert array is not None
+    lengths = np.einsum("nd,nd->n", array, array)
+    _expect(bool(np.all(np.abs(lengths - 1.0) <= _UNIT_TOLERANCE)), f"finite unit rows in {name!r}")
+    return array
+
+
+def _integers(tensors: Mapping[str, npt.NDArray[Any]], name: str, dtype: Any) -> npt.NDArray[np.int64]:
+    array = tensors.get(name)
+    _expect(
+        array is not None and array.dtype == dtype and array.ndim == 1,
+        f"a vector {name!r} of {dtype.__name__}",
+    )
+    assert array is not None
+    return array.astype(np.int64)

@@ -1,0 +1,167 @@
+"""HyCal against its dense definition, at its edges, and on real cars."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+
+from hycal import HyCal, HyCalError
+from hycal.streams import Stream, learn
+from tests.dense import dense_scores
+
+OPTIONS = st.fixed_dictionaries(
+    {
+        "fusion": st.sampled_from(["sum", "concat", "image"]),
+        "rule": st.sampled_from(["paper", "released"]),
+        "metric": st.sampled_from(["dynamic", "cosine", "mahalanobis", "average"]),
+        "alpha": st.sampled_from([1, 4, 10]),
+        "beta": st.sampled_from([0, 1, 5]),
+        "reg": st.sampled_from([1e-4, 1e-2, 1.0]),
+        "gamma": st.sampled_from([1.0, 0.1]),
+    }
+)
+
+
+def dense_of(classifier, queries):
+    """The dense definition on what `classifier` has learned."""
+    records = classifier._table.ordered
+    samples, texts = [r.statistics.samples for r in records], [r.text for r in records]
+    return dense_scores(queries, samples, texts, **classifier.get_params())
+
+
+@given(OPTIONS, st.integers(0, 2**31), st.sampled_from([6, 20, 33]))
+def test_equals_the_dense_definition(options, seed, width):
+    stream = Stream.synthetic(seed, shots=[[1, 3, 8], [2, 5, 5, 30]], width=width)
+    classifier = learn(HyCal(**options), stream.steps)
+    np.testing.assert_allclose(
+        expit(classifier.decision_function(stream.queries)), dense_of(classifier, stream.queries), atol=1e-4
+    )
+
+
+@pytest.fixture(scope="module")
+def learned_cars(cars):
+    def learned(shots, classes=196, **options):
+        rng = np.random.default_rng(0)
+        X, y = cars["train_x"], cars["train_y"]
+        rows = np.concatenate([rng.choice(np.flatnonzero(y == c), shots, replace=False) for c in range(classes)])
+        text = dict(enumerate(cars["text"].astype(np.float32)))
+        return HyCal(**options).partial_fit(X[rows], y[rows], domain="cars", text=text)
+
+    return learned
+
+
+@pytest.mark.parametrize(
+    ("classes", "shots", "fusion"),
+    [(196, 16, "sum"), (20, 1, "sum"), (20, 5, "concat"), (20, 16, "concat"), (20, 1, "image"), (20, 16, "image")],
+)
+def test_equals_the_dense_definition_on_cars(cars, learned_cars, classes, shots, fusion):
+    classifier = learned_cars(shots, classes, fusion=fusion)
+    queries = cars["val_x"].astype(np.float32)
+    expected = dense_of(classifier, queries)
+    np.testing.assert_allclose(expit(classifier.decision_function(queries)), expected, atol=1e-4)
+    np.testing.assert_array_equal(classifier.predict(queries), expected.argmax(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("shots", "options", "percent"),
+    [
+        (16, {"metric": "cosine", "fusion": "image"}, 63.5),
+        (16, {"metric": "cosine"}, 65.5),
+        (16, {"metric": "mahalanobis"}, 72.2),
+        (16, {"metric": "average"}, 71.1),
+        (16, {}, 72.7),
+        (2, {}, 41.7),
+    ],
+)
+def test_measured_accuracy_on_cars(cars, learned_cars, shots, options, percent):
+    accuracy = 100 * learned_cars(shots, **options).score(cars["val_x"], cars["val_y"])
+    assert accuracy == pytest.approx(percent, abs=0.3)
+
+
+def test_a_one_shot_class_does_not_swallow_the_others(cars):
+    """With the released code's 1e-3 I for K = 1, accuracy falls to 4.5%."""
+    text = dict(enumerate(cars["text"].astype(np.float32)))
+    few = cars["train_y"] < 48
+    X, y = cars["train_x"][few], cars["train_y"][few]
+    thinned = np.concatenate([np.flatnonzero(y != 0), np.flatnonzero(y == 0)[:1]])
+    ask = (cars["val_y"] < 48) & (cars["val_y"] > 0)
+    full = HyCal().fit(X, y, text=text).score(cars["val_x"][ask], cars["val_y"][ask])
+    thin = HyCal().fit(X[thinned], y[thinned], text=text).score(cars["val_x"][ask], cars["val_y"][ask])
+    assert thin > full - 0.02
+
+
+def test_a_class_seen_again_is_updated():
+    stream = Stream.synthetic(1, shots=[[4, 4]], width=8)
+    classifier = learn(HyCal(), [stream.steps[0], stream.steps[0].rows([0, 1])])
+    assert classifier.counts_.tolist() == [6, 4]
+
+
+def test_rules_differ_below_alpha():
+    stream = Stream.synthetic(2, shots=[[2, 3, 12], [4, 15]], width=12)
+    paper, released = (learn(HyCal(rule=rule), stream.steps) for rule in ("paper", "released"))
+    assert np.allclose(released.weights([2, 12])[0], 0)
+    assert released.weights([12])[0] == paper.weights([12])[0] > paper.weights([2])[0] > 0
+
+
+@pytest.mark.parametrize("classes", [1_000, 10_000])
+def test_leaders_do_not_tie(classes):
+    """Two near twins far ahead of thousands: Phi is 1 to the last bit for both, their log-odds are not."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(classes, 64))
+    X[1] = X[0] + 0.02 * rng.normal(size=64)
+    classifier = HyCal(fusion="image").partial_fit(X, np.arange(classes))
+    ahead = classifier.decision_function(X[:2])[:, :2]
+    assert ahead[0, 0] > ahead[0, 1] and ahead[1, 1] > ahead[1, 0]
+    assert classifier.predict(X[:200]).tolist() == list(range(200))
+
+
+def test_equal_classes_score_equal():
+    X = np.repeat(np.eye(5)[:2], 3, axis=0)
+    classifier = HyCal(fusion="image").fit(np.concatenate([X[:3], X[:3], X[3:]]), np.repeat([0, 1, 2], 3))
+    scores = classifier.decision_function(np.eye(5)[:1])[0]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+    assert scores[0] > scores[2]
+
+
+def test_candidates_change_the_normalisation_and_the_columns():
+    stream = Stream.synthetic(3, shots=[[3, 4, 5], [2, 2]], width=10)
+    classifier = learn(HyCal(), stream.steps)
+    few = classifier.decision_function(stream.queries, classes=[4, 0])
+    alone = learn(HyCal(), [step.rows([r for r, c in enumerate(step.y) if c in (0, 4)]) for step in stream.steps])
+    np.testing.assert_allclose(few[:, ::-1], alone.decision_function(stream.queries), atol=1e-4)
+    assert set(classifier.predict(stream.queries, classes=[4, 0])) <= {0, 4}
+
+
+def test_missing_text_names_the_classes():
+    X = np.eye(4)
+    with pytest.raises(HyCalError, match=r"'b' has none.*fusion=\"image\""):
+        HyCal().partial_fit(X[:2], ["a", "b"], text={"a": X[0]})
+
+
+def test_parameters_are_checked():
+    for bad in ({"beta": -1}, {"reg": 0}, {"fusion": "product"}, {"rule": "mine"}, {"metric": "euclid"}, {"gamma": 0}):
+        with pytest.raises(HyCalError, match=next(iter(bad))):
+            HyCal(**bad).fit(np.eye(3), [0, 1, 2])
+
+
+def test_changed_parameters_take_effect_without_learning_again():
+    stream = Stream.synthetic(4, shots=[[6, 2, 9]], width=9)
+    changed = learn(HyCal(), stream.steps)
+    changed.decision_function(stream.queries)
+    changed.set_params(reg=0.1, metric="average")
+    direct = learn(HyCal(reg=0.1, metric="average"), stream.steps)
+    np.testing.assert_array_equal(changed.decision_function(stream.queries), direct.decision_function(stream.queries))
+
+
+def test_an_update_computes_what_a_fresh_model_computes():
+    """Unchanged classes are copied from the last bank; the result must not show it."""
+    stream = Stream.synthetic(5, shots=[[6, 2, 9], [1, 4]], width=9)
+    updated = HyCal()
+    for step in stream.steps:
+        learn(updated, [step]).decision_function(stream.queries)
+    np.testing.assert_array_equal(
+        updated.decision_function(stream.queries), learn(HyCal(), stream.steps).decision_function(stream.queries)
+    )
