@@ -26,11 +26,8 @@ def class_gaussian(z, reg, gamma, rule):
     deviations = z - mean
     covariance = deviations.T @ deviations / (len(z) - 1) if len(z) > 1 else np.zeros((z.shape[1], z.shape[1]))
     identity = np.eye(z.shape[1])
-    if rule == "paper":
-        regularised = (1 - reg) * covariance + reg * gamma * identity
-    else:
-        regularised = covariance + reg * identity
-    return mean, np.linalg.inv(regularised)
+    a, delta = (1 - reg, reg * gamma) if rule == "paper" else (1, reg)
+    return mean, np.linalg.inv(a * covariance + delta * identity)
 
 
 def normalise(scores):

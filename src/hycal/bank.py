@@ -101,6 +101,11 @@ class GaussianBank:
                 bank._learn(rows[start : start + step])
         return bank
 
+    def subset(self, indices: npt.NDArray[np.intp]) -> GaussianBank:
+        """Return the bank of the members that were passed to `build` at `indices`."""
+        rows = np.argsort(self.order)[indices]
+        return GaussianBank.build([self.members[row] for row in rows], self.shape, previous=self)
+
     @property
     def nbytes(self) -> int:
         """Bytes held for scoring."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -21,9 +22,26 @@ from sklearn.utils.validation import check_is_fitted
 from hycal import modelfile
 from hycal.contents import content_of
 from hycal.errors import HyCalError
-from hycal.records import ClassRecord, Records, Step
+from hycal.records import Records, Step
 from hycal.scoring import probabilities
 from hycal.validation import Doubles, Floats, Label, check_embeddings, check_label, check_labels, check_text
+
+TextByLabel = Mapping[Any, npt.ArrayLike] | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Derived:
+    """What scoring needs, with the records and parameters it was derived from."""
+
+    records: Records
+    parameters: Mapping[str, Any]
+    value: Any
+
+
+class _Memory:
+    """Holds the last `_Derived`, so that answering changes nothing of the classifier itself."""
+
+    last: _Derived | None = None
 
 
 class IncrementalClassifier(ClassifierMixin, BaseEstimator):
@@ -54,7 +72,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     broken_laws: ClassVar[Mapping[str, str]] = {}
     encoder_: str | None = None
     _records: Records | None = None
-    _derived: tuple[Records, Mapping[str, Any], Any] | None = None
+    _memory: _Memory
 
     @abstractmethod
     def _derive(self, records: Records, previous: Any) -> Any:
@@ -151,16 +169,12 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n, C)
         """
-        columns = self._columns(classes)
-        embeddings = check_embeddings(X, width=self._width, owner=type(self).__name__)
-        return self._score(self._current(), embeddings, columns)
+        return self._answer(X, classes)[0]
 
     def predict(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> npt.NDArray[Any]:
         """Return the best label for each query, out of `classes` if given; the first of equals."""
-        candidates = None if classes is None else list(classes)
-        best = self.decision_function(X, candidates).argmax(axis=1)
-        columns = self._columns(candidates)
-        return self.classes_[best if columns is None else columns[best]]
+        scores, labels = self._answer(X, classes)
+        return labels[scores.argmax(axis=1)]
 
     def predict_proba(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> Doubles:
         """Return class probabilities, shape (n, C): the softmax of `decision_function`, not calibrated."""
@@ -210,7 +224,11 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_derived"}
+        return {name: value for name, value in state.items() if name != "_memory"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._memory = _Memory()
 
     def _step(self, X: npt.ArrayLike, y: Any, domain: str | None, text: TextByLabel, *, width: int | None) -> Step:
         self._check_params()
@@ -228,36 +246,41 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 
     def _install(self, records: Records) -> None:
         self._check_records(records)
+        if self._records is None:
+            self._memory = _Memory()
         self._records = records
         if records.by_label:
             self.n_features_in_ = records.width
 
-    def _current(self) -> Any:
+    def _answer(self, X: npt.ArrayLike, classes: Iterable[Any] | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return the scores and the labels of their columns, both of one and the same model."""
+        current = self._current()
+        columns = _columns(current.records, classes)
+        embeddings = check_embeddings(X, width=current.records.width, owner=type(self).__name__)
+        labels = current.records.classes
+        return self._score(current.value, embeddings, columns), labels if columns is None else labels[columns]
+
+    def _current(self) -> _Derived:
         """Return what is derived from the present records and parameters, building it if they changed."""
         self._check_params()
         records, parameters = self._table, self.get_params(deep=False)
-        last = self._derived
-        usable = last if last is not None and last[1] == parameters else None
-        if usable is not None and usable[0] is records:
-            return usable[2]
+        last = self._memory.last
+        usable = last if last is not None and last.parameters == parameters else None
+        if usable is not None and usable.records is records:
+            return usable
         if not records.by_label:
             raise HyCalError("Every class was forgotten, so there is nothing to choose from. Learn a class first.")
         self._check_records(records)
-        derived = self._derive(records, None if usable is None else usable[2])
-        self._derived = (records, parameters, derived)
-        return derived
-
-    def _columns(self, classes: Iterable[Any] | None) -> npt.NDArray[np.intp] | None:
-        records = self._table
-        if classes is None:
-            return None
-        labels: list[Label] = [check_label(label) for label in classes]
-        if not labels:
-            raise HyCalError("No candidate classes were given. Pass at least one label, or None for all.")
-        records.check_known(labels)
-        return np.array([records.column_of[label] for label in labels], dtype=np.intp)
+        value = self._derive(records, None if usable is None else usable.value)
+        current = self._memory.last = _Derived(records, parameters, value)
+        return current
 
 
-TextByLabel = Mapping[Any, npt.ArrayLike] | None
-
-__all__ = ["ClassRecord", "IncrementalClassifier"]
+def _columns(records: Records, classes: Iterable[Any] | None) -> npt.NDArray[np.intp] | None:
+    if classes is None:
+        return None
+    labels: list[Label] = [check_label(label) for label in classes]
+    if not labels:
+        raise HyCalError("No candidate classes were given. Pass at least one label, or None for all.")
+    records.check_known(labels)
+    return np.array([records.column_of[label] for label in labels], dtype=np.intp)

@@ -1,7 +1,7 @@
 """The laws of an incremental classifier, as checks that any classifier can run.
 
-Each law is a function of an unfitted classifier and a stream; it raises `LawBroken` where the law does not hold. Methods
-that cannot keep a law say so, with the reason, in their `broken_laws`.
+Each law is a function of an unfitted classifier and a stream; it raises `BrokenLawError` where the law does not hold.
+Methods that cannot keep a law say so, with the reason, in their `broken_laws`.
 
 >>> from hycal import HyCal
 >>> from hycal.laws import check_laws
@@ -29,7 +29,7 @@ _SAME = 1e-4  # of the largest score: float32 scoring leaves 1e-6 or so
 _ROUNDED = 1e-2  # likewise, for embeddings that were themselves rounded
 
 
-class LawBroken(AssertionError):
+class BrokenLawError(AssertionError):
     """A classifier does not keep a law."""
 
 
@@ -82,7 +82,7 @@ def merging(classifier: IncrementalClassifier, stream: Stream) -> None:
 def forgetting(classifier: IncrementalClassifier, stream: Stream) -> None:
     """A forgotten class, and an unlearned sample, leave no trace."""
     unwanted = stream.labels[0]
-    kept = [step for step in map(lambda step: _without(step, unwanted), stream.steps) if step.y]
+    kept = [rest for step in stream.steps if (rest := _without(step, unwanted)).y]
     if kept:
         _expect_same(learn(clone(classifier), kept), _learned(classifier, stream).forget(unwanted), stream.queries)
     extra = stream.steps[0].rows([0])
@@ -156,7 +156,7 @@ def failed_calls(classifier: IncrementalClassifier, stream: Stream) -> None:
     before = fitted.decision_function(stream.queries)
     X, y, text = stream.steps[0].X, list(stream.steps[0].y), stream.steps[0].text
     fresh = {"new": X[0] / np.linalg.norm(X[0])}
-    for what, call in {
+    calls: Mapping[str, Callable[[], Any]] = {
         "wrong width": lambda: fitted.partial_fit(X[:, 1:], y, text=text),
         "NaN": lambda: fitted.partial_fit(np.full_like(X, np.nan), y, text=text),
         "infinity": lambda: fitted.partial_fit(np.full_like(X, np.inf), y, text=text),
@@ -171,7 +171,8 @@ def failed_calls(classifier: IncrementalClassifier, stream: Stream) -> None:
         "a sample never learned": lambda: fitted.unlearn(-X[:1], y[:1]),
         "an unknown candidate": lambda: fitted.predict(X, classes=[10**6]),
         "no candidates": lambda: fitted.predict(X, classes=[]),
-    }.items():
+    }
+    for what, call in calls.items():
         with _expect_error(what):
             call()
         _expect(np.array_equal(before, fitted.decision_function(stream.queries)), f"{what}: the model changed")
@@ -207,7 +208,7 @@ def _without(step: LearningStep, label: Any) -> LearningStep:
 
 def _expect(condition: bool, complaint: str) -> None:
     if not condition:
-        raise LawBroken(complaint)
+        raise BrokenLawError(complaint)
 
 
 def _expect_same(one: IncrementalClassifier, two: IncrementalClassifier, queries: npt.NDArray[Any]) -> None:
@@ -233,5 +234,5 @@ def _expect_error(what: str) -> Iterator[None]:
     except HyCalError:
         return
     except Exception as error:
-        raise LawBroken(f"{what} raised {type(error).__name__}, not HyCalError: {error}") from error
-    raise LawBroken(f"{what} was accepted")
+        raise BrokenLawError(f"{what} raised {type(error).__name__}, not HyCalError: {error}") from error
+    raise BrokenLawError(f"{what} was accepted")

@@ -124,7 +124,7 @@ class Records:
 
     def forget(self, labels: Iterable[Label]) -> Records:
         """Return the table without `labels`."""
-        unwanted = set(labels)
+        unwanted = dict.fromkeys(labels)
         self.check_known(unwanted)
         return Records({label: record for label, record in self.by_label.items() if label not in unwanted})
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_array
+from sklearn.utils import check_array, column_or_1d
 
 from hycal.errors import HyCalError
 
@@ -66,11 +66,10 @@ def check_labels(y: object, *, rows: int) -> list[Label]:
     """Return one plain str or int per row, or say what is wrong."""
     if y is None:
         raise HyCalError("This classifier requires y to be passed, but the target y is None. Pass one label per row.")
-    array = np.asarray(y)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise HyCalError(f"y has shape {array.shape}; expected one label per row of X, shape ({rows},).")
+    try:
+        array = column_or_1d(y, warn=True)
+    except ValueError as error:
+        raise HyCalError(f"{error} Expected one label per row of X, shape ({rows},).") from None
     if len(array) != rows:
         raise HyCalError(f"X has {rows} rows but y has {len(array)} labels; expected one label per row.")
     labels = [check_label(label) for label in array.tolist()]
@@ -82,6 +81,8 @@ def check_label(label: object) -> Label:
     """Return `label` as a plain str or int, or say what is wrong with it."""
     if isinstance(label, np.generic):
         label = label.item()
+    if isinstance(label, float) and label.is_integer():
+        label = int(label)  # what int labels become in a CSV file or a float array
     if isinstance(label, bool) or not isinstance(label, str | int):
         raise HyCalError(
             f"Unknown label type: {label!r} is a {type(label).__name__}; a class label is a str or an int. "

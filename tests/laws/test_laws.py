@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hycal import METHODS, HyCal
 from hycal.base import IncrementalClassifier
-from hycal.laws import LAWS, LawBroken, check_laws
+from hycal.laws import LAWS, BrokenLawError, check_laws
 from hycal.streams import Stream
 
 VARIANTS: dict[str, IncrementalClassifier] = {
@@ -56,7 +56,7 @@ class _LastWins(HyCal):
 
 @pytest.mark.parametrize("law", ["split_invariance", "small_cases", "forgetting"])
 def test_laws_find_a_class_that_is_overwritten(law):
-    with pytest.raises((LawBroken, ValueError)):
+    with pytest.raises((BrokenLawError, ValueError)):
         LAWS[law](_LastWins(), Stream.synthetic(0, shots=[[3, 4], [2]], width=8))
 
 

@@ -150,7 +150,7 @@ class HyCal(IncrementalClassifier):
         )
 
     def _score(self, derived: GaussianBank, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
-        bank = derived if columns is None else self._subset(derived, columns)
+        bank = derived if columns is None else derived.subset(columns)
         weights = self.weights([member.count for member in bank.members])
         back = np.argsort(bank.order)
         scores = np.empty((len(back), len(X)), np.float32)
@@ -162,7 +162,3 @@ class HyCal(IncrementalClassifier):
 
         in_chunks(score, len(X), numbers_per_row=len(back))
         return scores.T
-
-    def _subset(self, bank: GaussianBank, columns: npt.NDArray[np.intp]) -> GaussianBank:
-        ordered = self._table.ordered
-        return GaussianBank.build([ordered[column] for column in columns], bank.shape, previous=bank)

@@ -1,0 +1,130 @@
+"""What all methods share: domains, errors that say what to do, merging rules, answers before learning."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from hycal import HyCal, HyCalError
+from hycal.streams import Stream, learn
+
+X = np.eye(4)
+
+
+def model(**options):
+    return HyCal(fusion="image", **options).partial_fit(X[:2], ["cat", "dog"], domain="pets")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: m.partial_fit(X[:, :3], ["a"] * 4), r"3 features.*4-dimensional.*same encoder"),
+        (lambda m: m.partial_fit([[np.nan] * 4], ["a"]), r"NaN.*finite embeddings"),
+        (lambda m: m.partial_fit(np.zeros((0, 4)), []), r"0 sample.*one row per image"),
+        (lambda m: m.partial_fit(X[0], ["a"]), r"Expected 2D array.*shape \(n, d\)"),
+        (lambda m: m.partial_fit(np.zeros((1, 4)), ["a"]), r"Row 0 of X is all zeros.*Drop it"),
+        (lambda m: m.partial_fit(X, ["a"]), r"4 rows but y has 1 labels"),
+        (lambda m: m.partial_fit(X[:1], [None]), r"None is a NoneType.*astype\(str\)"),
+        (lambda m: m.partial_fit(X[:1], [3]), r"mix str \('cat'\) and int \(3\)"),
+        (lambda m: m.partial_fit(X[:1], ["a\0b"]), r"NUL.*Rename"),
+        (lambda m: m.partial_fit(X[:1], ["cat"], domain="zoo"), r"'pets'.*'zoo'.*\"zoo/cat\".*domain='pets'"),
+        (lambda m: m.partial_fit(X[:1], ["a"], text={"a": [1.0, 0.0]}), r"shape \(2,\); expected \(4,\)"),
+        (lambda m: m.partial_fit(X[:1], ["a"], text={"a": [0.0] * 4}), r"length 0; expected a unit vector"),
+        (lambda m: m.forget("cow"), r"'cow' is not among the 2 learned classes \('cat', 'dog'\).*spelling"),
+        (lambda m: m.forget(["cow", "cat", "hen"]), r"'cow', 'hen' are not"),
+        (lambda m: m.unlearn(X[2:3], ["cat"]), r"'cat'.*1 of 1 embeddings.*never learned"),
+        (lambda m: m.merge(HyCal(fusion="image").fit(np.eye(3), ["a", "b", "c"])), r"4 dimensions and the other 3"),
+        (lambda m: m.predict(X, classes=["cow"]), r"'cow'"),
+        (lambda m: m.set_params(beta=-2).predict(X), r"'beta'"),
+    ],
+)
+def test_errors_say_what_happened_and_what_to_do(call, message):
+    learned = model()
+    before = learned.decision_function(X)
+    with pytest.raises(HyCalError, match=f"(?s){message}"):
+        call(learned)
+    np.testing.assert_array_equal(learned.set_params(beta=5).decision_function(X), before)
+    assert learned.classes_.tolist() == ["cat", "dog"]
+
+
+def test_a_failed_first_call_leaves_the_model_unfitted():
+    fresh = HyCal()
+    with pytest.raises(HyCalError):
+        fresh.partial_fit(X, [0, 1, 2, 3])
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
+    assert not hasattr(fresh, "n_features_in_")
+
+
+def test_a_failed_fit_keeps_what_was_learned():
+    learned = model()
+    with pytest.raises(HyCalError):
+        learned.fit(np.full((2, 3), np.nan), [0, 1])
+    assert learned.classes_.tolist() == ["cat", "dog"]
+
+
+def test_text_that_changes_is_refused():
+    learned = HyCal().partial_fit(X[:1], ["cat"], text={"cat": X[1]})
+    learned.partial_fit(X[2:3], ["cat"])
+    learned.partial_fit(X[2:3], ["cat"], text={"cat": X[1] + 1e-6})
+    with pytest.raises(HyCalError, match="differs from the one"):
+        learned.partial_fit(X[:1], ["cat"], text={"cat": X[3]})
+
+
+def test_domain_may_be_left_out_of_an_update():
+    learned = model().partial_fit(X[2:3], ["cat"]).partial_fit(X[3:], ["new"])
+    assert dict(zip(learned.classes_, learned.domains_, strict=True)) == {"cat": "pets", "dog": "pets", "new": ""}
+
+
+def test_models_of_different_encoders_do_not_merge():
+    one, two = model(), model()
+    one.encoder_, two.encoder_ = "sha256:a", "sha256:b"
+    with pytest.raises(HyCalError, match="nothing in common"):
+        one.merge(two)
+    two.encoder_ = None
+    assert one.merge(two).encoder_ == "sha256:a"
+
+
+def test_forgetting_everything_leaves_a_model_that_can_learn_again():
+    learned = model().forget(["cat", "dog"])
+    with pytest.raises(HyCalError, match="Every class was forgotten"):
+        learned.predict(X)
+    with pytest.raises(HyCalError, match="nothing to save"):
+        learned.save("nowhere")
+    with pytest.raises(HyCalError, match="4 features"):
+        learned.partial_fit(X[:, :3], ["a"] * 4)
+    assert learned.partial_fit(X[:1], ["cow"]).predict(X[:1]).tolist() == ["cow"]
+
+
+def test_unlearning_the_last_sample_forgets_the_class():
+    assert model().unlearn(X[:1], ["cat"]).classes_.tolist() == ["dog"]
+
+
+def test_state_is_the_samples():
+    assert model().nbytes_ == 2 * 4 * 4
+
+
+def test_readers_see_a_whole_model_while_another_thread_learns():
+    stream = Stream.synthetic(0, shots=[[2] * 8, [3] * 8, [2] * 8], width=16, queries=40)
+    live = learn(HyCal(), stream.steps[:1])
+    sizes, done = set(), threading.Event()
+
+    def read():
+        while not done.is_set():
+            scores = live.decision_function(stream.queries)
+            assert np.isfinite(scores).all()
+            sizes.add(scores.shape[1])
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for _ in range(10):
+        learn(live, stream.steps[1:])
+        live.forget([label for step in stream.steps[1:] for label in dict.fromkeys(step.y)])
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert sizes <= {8, 16, 24}

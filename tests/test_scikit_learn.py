@@ -1,0 +1,70 @@
+"""HyCal behaves as scikit-learn expects: its own checks, clone, pipelines, cross-validation, pickling by joblib."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from hycal import HyCal
+
+_TWO_CLASSES = "decision_function always has one column per class, also for two classes"
+_NO_CLASSES = "partial_fit takes no list of classes to come: they may appear at any call"
+DELIBERATE = {
+    "check_n_features_in_after_fitting": _NO_CLASSES,
+    "check_estimators_partial_fit_n_features": _NO_CLASSES,
+    "check_classifiers_classes": _TWO_CLASSES,
+    "check_classifiers_train": _TWO_CLASSES,
+    "check_decision_proba_consistency": _TWO_CLASSES,
+    "check_estimators_dtypes": "a row of zeros has no direction and is refused",
+    "check_methods_subset_invariance": "float32 scoring; on two features the distance cancels to fewer digits",
+}
+
+
+@parametrize_with_checks([HyCal(fusion="image")], expected_failed_checks=lambda estimator: DELIBERATE)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:400], y[:400]
+
+
+def test_clone_and_parameters():
+    original = HyCal(alpha=3, fusion="image")
+    copy = clone(original)
+    assert copy is not original
+    assert copy.get_params() == original.get_params()
+
+
+def test_cross_validation_pipeline_and_grid_search(digits):
+    X, y = digits
+    assert cross_val_score(HyCal(fusion="image"), X, y, cv=3).mean() > 0.9
+    assert cross_val_score(make_pipeline(StandardScaler(), HyCal(fusion="image")), X, y, cv=3).mean() > 0.85
+    search = GridSearchCV(HyCal(fusion="image"), {"alpha": [5, 50]}, cv=3).fit(X, y)
+    assert search.best_params_["alpha"] in (5, 50)
+
+
+def test_fit_is_a_fresh_start(digits):
+    X, y = digits
+    classifier = HyCal(fusion="image").fit(X, y)
+    classifier.fit(X[:, :30][y < 2], y[y < 2])
+    assert classifier.classes_.tolist() == [0, 1]
+    assert classifier.n_features_in_ == 30
+
+
+def test_pickling_keeps_the_answers(digits):
+    X, y = digits
+    classifier = HyCal(fusion="image").fit(X, y)
+    scores = classifier.decision_function(X[:20])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(classifier)).decision_function(X[:20]), scores)
