@@ -1,14 +1,16 @@
 """Every class's Gaussian, packed so that a batch of queries meets all classes in matrix products.
 
-With z the query fused with the text of class c, mu the unit mean, W the covariance factor and b = W mu,
+A class has the unit mean mu and the covariance S around it; m is the plain mean, rho its length, S_m the covariance
+around m. As S = S_m + kappa mu mu' with kappa = K/(K-1) (1 - rho)^2, only S_m needs a factor W, of rank K - 1. With z
+the query fused with the text of the class, b = W mu and h = mu - W'b,
 
-    cos            = z . mu
-    delta * maha   = |z - mu|^2 - |W (z - mu)|^2
-                   = 1 + |mu|^2 - |b|^2 - 2 z . (mu - W'b) - |W z|^2,
+    cos           = z . mu
+    delta * maha  = |z - mu|^2 - |W (z - mu)|^2 - g (h . (z - mu))^2,        g = t/(1 + t h . mu), t = a kappa/delta,
+                  = 1 + |mu|^2 - |b|^2 - 2 h . z - |W z|^2 - g (h . z - h . mu)^2,
 
 and every inner product with z is (v . x + constant) / length (see `hycal.fusion`), that is a product of [v, 1] with
-[x, constant]. So a class costs two or three such rows as "heads" (mu, mu - W'b, and t where the length depends on
-it) and one for each rank of its covariance: (3C + sum of K) rows in all, instead of C matrices of d x d.
+[x, constant]. So a class costs two or three such rows as "heads" (mu, h, and t where the length depends on it) and one
+for each rank of S_m: (2C + sum of K) rows in all, instead of C matrices of d x d.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.fusion import Fusion, pair_length
+from hycal.parallel import scratch, side_by_side
 from hycal.records import ClassRecord
 from hycal.statistics import covariance_factors
 from hycal.validation import Doubles, Floats
 
-_NUMBERS_AT_ONCE = 4_000_000  # float64 work space while learning: 32 MB
-_ROWS_AT_ONCE = 8192  # factor rows in one matrix product: with 256 queries, an 8 MB result
+_NUMBERS_AT_ONCE = 500_000  # of float64 in one batch while learning: 4 MB, several times over
+_ROWS_AT_ONCE = 4096  # factor rows in one matrix product: with 1024 queries, a 16 MB result
+_NO_DIRECTION = 1e-12  # a mean this short, of opposite samples, has none and stays zero
 
 
 @dataclass(frozen=True)
@@ -48,9 +52,9 @@ class GaussianBank:
     order : ndarray of shape (C,)
         Row i of every array is the class `members[order[i]]` that was passed to `build`.
     heads : ndarray of shape (C, 2 or 3, d + 1), float32
-        mu, mu - W'b, and t: what meets the image embedding, and in the last column what the text adds.
-    bases : ndarray of shape (C, 1), float32
-        1 + |mu|^2 - |b|^2.
+        mu, h, and t: what meets the image embedding, and in the last column what the text adds.
+    terms : ndarray of shape (C, 3, 1), float32
+        delta * maha = term 0 - |W z|^2 - (term 1 + term 2 h . z) h . z.
     factors : ndarray of shape (R, d + 1), float32
         The rows of every W likewise, class after class; those of class i are `starts[i]` to `starts[i + 1]`.
     """
@@ -60,7 +64,7 @@ class GaussianBank:
     order: npt.NDArray[np.intp]
     starts: npt.NDArray[np.intp]
     heads: Floats
-    bases: Floats
+    terms: Floats
     factors: Floats
     _rows: Mapping[int, int] = field(repr=False)
 
@@ -73,7 +77,7 @@ class GaussianBank:
         order = np.argsort(counts, kind="stable")
         width = members[0].statistics.samples.shape[1]
         fused_width = width if shape.fusion.fixed_length in (None, 1.0) else 2 * width
-        ranks = np.where(counts == 1, 0, np.minimum(counts, fused_width))[order]
+        ranks = np.minimum(counts - 1, fused_width)[order]
         starts = np.concatenate([[0], np.cumsum(ranks)])
         classes, heads = len(members), 3 if shape.fusion.fixed_length is None else 2
         ordered = tuple(members[i] for i in order)
@@ -83,7 +87,7 @@ class GaussianBank:
             order=order,
             starts=starts,
             heads=np.empty((classes, heads, width + 1), np.float32),
-            bases=np.empty((classes, 1), np.float32),
+            terms=np.empty((classes, 3, 1), np.float32),
             factors=np.empty((starts[-1], width + 1), np.float32),
             _rows={id(member): row for row, member in enumerate(ordered)},
         )
@@ -95,10 +99,13 @@ class GaussianBank:
                 bank._copy(row, previous, known[id(member)])
             else:
                 fresh[member.count].append(row)
-        for count, rows in fresh.items():
-            step = max(1, _NUMBERS_AT_ONCE // (count * fused_width))
-            for start in range(0, len(rows), step):
-                bank._learn(rows[start : start + step])
+        batches = [
+            rows[start : start + size]
+            for count, rows in fresh.items()
+            for size in [max(1, _NUMBERS_AT_ONCE // (count * fused_width))]
+            for start in range(0, len(rows), size)
+        ]
+        side_by_side(bank._learn, batches)
         return bank
 
     def subset(self, indices: npt.NDArray[np.intp]) -> GaussianBank:
@@ -109,12 +116,12 @@ class GaussianBank:
     @property
     def nbytes(self) -> int:
         """Bytes held for scoring."""
-        return self.heads.nbytes + self.bases.nbytes + self.factors.nbytes
+        return self.heads.nbytes + self.terms.nbytes + self.factors.nbytes
 
     def evaluate(self, queries: Floats) -> tuple[Floats, Floats]:
         """Return cosine and -delta times the squared Mahalanobis distance, both of shape (C, n), in `order`."""
         extended = np.concatenate([queries, np.ones((len(queries), 1), np.float32)], axis=1)
-        cosines = np.empty((len(self.bases), len(queries)), np.float32)
+        cosines = np.empty((len(self.terms), len(queries)), np.float32)
         closeness = np.empty_like(cosines)
         for block in self._blocks():
             self._evaluate_block(extended, block, cosines[block], closeness[block])
@@ -122,7 +129,7 @@ class GaussianBank:
 
     def _blocks(self) -> Iterator[slice]:
         """Yield runs of classes whose factors fill one matrix product."""
-        stop, classes = 0, len(self.bases)
+        stop, classes = 0, len(self.terms)
         while stop < classes:
             start = stop
             fits = np.searchsorted(self.starts, self.starts[start] + _ROWS_AT_ONCE, side="right") - 1
@@ -130,26 +137,34 @@ class GaussianBank:
             yield slice(start, stop)
 
     def _evaluate_block(self, queries: Floats, block: slice, cosines: Floats, closeness: Floats) -> None:
-        heads = self.heads[block]
-        products = (heads.reshape(-1, heads.shape[2]) @ queries.T).reshape(*heads.shape[:2], -1)
+        heads, terms = self.heads[block], self.terms[block]
+        products = self._products("heads", heads.reshape(-1, heads.shape[2]), queries)
+        along_mean, along_h, *along_text = products.reshape(*heads.shape[:2], -1).transpose(1, 0, 2)
         fixed = self.shape.fusion.fixed_length
-        inverse = np.reciprocal(pair_length(products[:, 2])) if fixed is None else np.float32(1.0 / fixed)
-        np.multiply(products[:, 0], inverse, out=cosines)
+        inverse = np.reciprocal(pair_length(along_text[0])) if fixed is None else np.float32(1.0 / fixed)
+        np.multiply(along_mean, inverse, out=cosines)
         self._factor_energy(queries, block, closeness)
+        along_h *= inverse
+        quadratic = along_h * terms[:, 2]
+        quadratic += terms[:, 1]
+        quadratic *= along_h
         closeness *= inverse
-        closeness += products[:, 1]
-        closeness += products[:, 1]
         closeness *= inverse
-        closeness -= self.bases[block]
+        closeness += quadratic
+        closeness -= terms[:, 0]
 
     def _factor_energy(self, queries: Floats, block: slice, out: Floats) -> None:
-        """Write the sum of squared products with each class's factor rows to `out`."""
+        """Write |W z|^2 of each class to `out`."""
         first, last = self.starts[block.start], self.starts[block.stop]
-        products = self.factors[first:last] @ queries.T
+        products = self._products("factors", self.factors[first:last], queries)
         for run in self._runs_of_equal_rank(block):
             rows = products[self.starts[run.start] - first : self.starts[run.stop] - first]
             stacked = rows.reshape(run.stop - run.start, -1, len(queries))
             np.einsum("crn,crn->cn", stacked, stacked, out=out[run.start - block.start : run.stop - block.start])
+
+    @staticmethod
+    def _products(name: str, rows: Floats, queries: Floats) -> Floats:
+        return np.matmul(rows, queries.T, out=scratch(name, (len(rows), len(queries))))
 
     def _runs_of_equal_rank(self, block: slice) -> Iterator[slice]:
         ranks = np.diff(self.starts[block.start : block.stop + 1])
@@ -162,7 +177,7 @@ class GaussianBank:
 
     def _copy(self, row: int, source: GaussianBank, source_row: int) -> None:
         self.heads[row] = source.heads[source_row]
-        self.bases[row] = source.bases[source_row]
+        self.terms[row] = source.terms[source_row]
         self.factors[self._factor_slice(row)] = source.factors[source._factor_slice(source_row)]
 
     def _learn(self, rows: list[int]) -> None:
@@ -174,25 +189,30 @@ class GaussianBank:
             text[:, 0] = [member.text for member in members]
         fusion = self.shape.fusion
         fused = fusion.fuse(samples, text)
-        means = _directions(fused.mean(axis=1))
-        factors = covariance_factors(fused - means[:, None], self.shape.scale, self.shape.ridge)
+        plain = fused.mean(axis=1)
+        lengths = np.linalg.norm(plain, axis=1)
+        means = np.divide(plain, lengths[:, None], out=np.zeros_like(plain), where=lengths[:, None] > _NO_DIRECTION)
+        factors = covariance_factors(fused - plain[:, None], self.shape.scale, self.shape.ridge)
         spread = (factors @ means[:, :, None])[:, :, 0]
-        centres = means - (spread[:, None] @ factors)[:, 0]
+        h = means - (spread[:, None] @ factors)[:, 0]
         self.heads[rows, 0] = self._extended(means, text[:, 0])
-        self.heads[rows, 1] = self._extended(centres, text[:, 0])
+        self.heads[rows, 1] = self._extended(h, text[:, 0])
         if fusion.fixed_length is None:
             self.heads[rows, 2, :-1], self.heads[rows, 2, -1] = text[:, 0], 0.0
-        self.bases[rows, 0] = 1.0 + np.sum(means**2, axis=1) - np.sum(spread**2, axis=1)
+        self.terms[rows, :, 0] = self._terms(samples.shape[1], lengths, means, spread, h).T
         for row, extended in zip(rows, self._extended(factors, text), strict=True):
             self.factors[self._factor_slice(row)] = extended
+
+    def _terms(self, count: int, lengths: Doubles, means: Doubles, spread: Doubles, h: Doubles) -> Doubles:
+        """Return the coefficients of delta * maha as a polynomial in h . z, for classes of `count` samples."""
+        shift = count / max(count - 1, 1) * (1.0 - lengths) ** 2
+        t = self.shape.scale * shift / self.shape.ridge if count > 1 else np.zeros_like(lengths)
+        at_mean = np.sum(h * means, axis=1)
+        g = t / (1.0 + t * at_mean)
+        base = 1.0 + np.sum(means**2, axis=1) - np.sum(spread**2, axis=1)
+        return np.stack([base - g * at_mean**2, 2.0 - 2.0 * g * at_mean, g])
 
     def _extended(self, x: Doubles, text: Doubles) -> Doubles:
         """Return [image part, constant]: what [v, 1] is multiplied with."""
         fusion = self.shape.fusion
         return np.concatenate([fusion.image_part(x), fusion.constant(x, text)[..., None]], axis=-1)
-
-
-def _directions(means: Doubles) -> Doubles:
-    """Scale means to unit length; a mean of opposite samples has no direction and stays zero."""
-    lengths = np.linalg.norm(means, axis=1, keepdims=True)
-    return np.divide(means, lengths, out=np.zeros_like(means), where=lengths > 1e-12)

@@ -24,7 +24,17 @@ from hycal.contents import content_of
 from hycal.errors import HyCalError
 from hycal.records import Records, Step
 from hycal.scoring import probabilities
-from hycal.validation import Doubles, Floats, Label, check_embeddings, check_label, check_labels, check_text
+from hycal.validation import (
+    Doubles,
+    Floats,
+    Label,
+    check_embeddings,
+    check_label,
+    check_labels,
+    check_text,
+    unit_queries,
+    unit_rows,
+)
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
 
@@ -232,7 +242,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 
     def _step(self, X: npt.ArrayLike, y: Any, domain: str | None, text: TextByLabel, *, width: int | None) -> Step:
         self._check_params()
-        embeddings = check_embeddings(X, width=width, owner=type(self).__name__)
+        embeddings = unit_rows(check_embeddings(X, width=width, owner=type(self).__name__))
         labels = check_labels(y, rows=len(embeddings))
         if domain is not None:
             check_label(domain)
@@ -256,9 +266,9 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         """Return the scores and the labels of their columns, both of one and the same model."""
         current = self._current()
         columns = _columns(current.records, classes)
-        embeddings = check_embeddings(X, width=current.records.width, owner=type(self).__name__)
+        queries = unit_queries(check_embeddings(X, width=current.records.width, owner=type(self).__name__))
         labels = current.records.classes
-        return self._score(current.value, embeddings, columns), labels if columns is None else labels[columns]
+        return self._score(current.value, queries, columns), labels if columns is None else labels[columns]
 
     def _current(self) -> _Derived:
         """Return what is derived from the present records and parameters, building it if they changed."""

@@ -1,17 +1,24 @@
-"""Query batches on all cores: one thread per chunk, one BLAS thread in each.
+"""Independent pieces of work on all cores: one thread for each piece, one BLAS thread in each.
 
-A matrix product alone uses every core by itself, but the element-wise work between two products does not. Scoring whole
-chunks side by side keeps the cores busy through both.
+A matrix product alone uses every core by itself, but the element-wise work between two products does not, and small
+factorisations lose more by sharing than they gain. Whole pieces side by side keep the cores busy through all of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
+
+from hycal.validation import Floats
+
+T = TypeVar("T")
 
 _FEWEST_ROWS = 64  # below this a chunk is too thin for an efficient product
 _MOST_ROWS = 1024
@@ -22,9 +29,52 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Return the threads that are kept: new ones would fault in their work space again at every call."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="hycal")
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child has none of its parent's threads
+
+
 def blas_threads() -> int:
     """Return how many threads BLAS may use now: the cores, or less where the caller limited it."""
     return max((library["num_threads"] for library in _controller().select(user_api="blas").info()), default=1)
+
+
+class _Scratch(threading.local):
+    """Work space of one thread, kept between calls."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Floats] = {}
+
+
+_SCRATCH = _Scratch()
+
+
+def scratch(name: str, shape: tuple[int, int]) -> Floats:
+    """Return this thread's array of that name, with undefined content.
+
+    Large results that live for one call only go here: memory fresh from the system costs a page fault every 4 kB.
+    """
+    size = shape[0] * shape[1]
+    held = _SCRATCH.arrays.get(name)
+    if held is None or held.size < size:
+        held = _SCRATCH.arrays[name] = np.empty(size, np.float32)
+    return held[:size].reshape(shape)
+
+
+def side_by_side(work: Callable[[T], Any], pieces: Sequence[T]) -> None:
+    """Call `work` on every piece; it writes its result where the caller wants it. The first error is raised."""
+    threads = blas_threads()
+    if len(pieces) == 1 or threads == 1:
+        for piece in pieces:
+            work(piece)
+        return
+    with _controller().limit(limits=1, user_api="blas"):
+        for _ in _pool(threads).map(work, pieces):
+            pass
 
 
 def in_chunks(work: Callable[[slice], Any], rows: int, *, numbers_per_row: int, most_numbers: int = 2**23) -> None:
@@ -38,14 +88,6 @@ def in_chunks(work: Callable[[slice], Any], rows: int, *, numbers_per_row: int, 
     numbers_per_row, most_numbers : int
         A chunk holds at most `most_numbers` intermediate numbers, so memory does not grow with the batch.
     """
-    threads = blas_threads()
-    fair = -(-rows // threads)
+    fair = -(-rows // blas_threads())
     size = min(max(fair, _FEWEST_ROWS), _MOST_ROWS, max(1, most_numbers // max(numbers_per_row, 1)))
-    chunks = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
-    if len(chunks) == 1 or threads == 1:
-        for chunk in chunks:
-            work(chunk)
-        return
-    with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(work, chunks):
-            pass
+    side_by_side(work, [slice(start, min(start + size, rows)) for start in range(0, rows, size)])

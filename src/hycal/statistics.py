@@ -105,22 +105,23 @@ def _row_keys(rows: Floats) -> np.ndarray[tuple[int], np.dtype[np.void]]:
 
 
 def covariance_factors(deviations: Doubles, scale: float, ridge: float) -> Doubles:
-    """Return W with R⁻¹ = (I - WᵀW)/ridge for R = scale·S + ridge·I and S = DᵀD/(K-1), for a batch of classes.
+    """Return W with R⁻¹ = (I - WᵀW)/ridge for R = scale·S + ridge·I, S the covariance, for a batch of classes.
 
-    No d × d matrix is built while K <= d. With D Dᵀ/(K-1) = Q e Qᵀ the factor is
+    No d × d matrix is built while K <= d. With the deviations D and D Dᵀ/(K-1) = Q e Qᵀ the factor is
     W = sqrt(scale/(scale·e + ridge)) Qᵀ D/sqrt(K-1), which divides by no eigenvalue and so needs no rank decision.
 
     Parameters
     ----------
     deviations : ndarray of shape (B, K, d)
-        Samples less the centre of their class: B classes of K samples each.
+        Samples less the mean of their class: B classes of K samples each.
     scale, ridge : float
         a and delta of the regularised covariance.
 
     Returns
     -------
     ndarray of shape (B, r, d)
-        r = min(K, d), or 0 where K = 1: one sample has no spread, so S = 0.
+        r = min(K - 1, d): deviations from the mean sum to zero, so one eigenvalue is zero and its row is left out.
+        One sample has no spread: S = 0.
     """
     classes, count, width = deviations.shape
     if count == 1:
@@ -128,6 +129,7 @@ def covariance_factors(deviations: Doubles, scale: float, ridge: float) -> Doubl
     D = deviations / np.sqrt(count - 1)
     if count <= width:
         e, Q = np.linalg.eigh(D @ D.transpose(0, 2, 1))
+        e, Q = e[:, 1:], Q[:, :, 1:]
         shrink = np.sqrt(scale / (scale * np.maximum(e, 0.0) + ridge))
         return shrink[:, :, None] * (Q.transpose(0, 2, 1) @ D)
     e, U = np.linalg.eigh(D.transpose(0, 2, 1) @ D)

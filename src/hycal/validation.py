@@ -16,25 +16,43 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 Doubles: TypeAlias = npt.NDArray[np.float64]
 
 _ROWS_AT_ONCE = 16384
+_ORDINARY = (1e-6, 1e6)  # squared lengths that float32 handles with all its digits
 _TEXT_LENGTH_TOLERANCE = 1e-2  # float16 text embeddings are unit to about 1e-3
 
 
 def unit_rows(rows: npt.NDArray[Any]) -> Floats:
-    """Scale every row to length one, computing in float64.
+    """Scale every row to length one, computing in float64: what is learned deserves every bit.
 
     Dividing by the largest entry first keeps rows of 1e300 or 1e-300 from overflowing on the way.
     """
     out = np.empty(rows.shape, dtype=np.float32)
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         part = rows[start : start + _ROWS_AT_ONCE].astype(np.float64)
-        part /= np.abs(part).max(axis=1, keepdims=True)
+        largest = np.abs(part).max(axis=1, keepdims=True)
+        empty = np.flatnonzero(largest == 0)
+        if empty.size:
+            raise HyCalError(
+                f"Row {start + empty[0]} of X is all zeros and has no direction. "
+                "Drop it, or check the encoder that made it."
+            )
+        part /= largest
         part /= np.linalg.norm(part, axis=1, keepdims=True)
         out[start : start + _ROWS_AT_ONCE] = part
     return out
 
 
-def check_embeddings(X: npt.ArrayLike, *, width: int | None, owner: str) -> Floats:
-    """Return `X` as unit float32 rows, or say what is wrong with it.
+def unit_queries(rows: npt.NDArray[Any]) -> Floats:
+    """Scale every row to length one, in float32 where the rows are of that precision and of ordinary length."""
+    if rows.dtype != np.float64:
+        rows = rows.astype(np.float32, copy=False)
+        squares = np.einsum("nd,nd->n", rows, rows)
+        if squares.min() > _ORDINARY[0] and squares.max() < _ORDINARY[1]:
+            return rows * (1.0 / np.sqrt(squares))[:, None]
+    return unit_rows(rows)
+
+
+def check_embeddings(X: npt.ArrayLike, *, width: int | None, owner: str) -> npt.NDArray[Any]:
+    """Return `X` as a matrix of finite floats, or say what is wrong with it.
 
     Parameters
     ----------
@@ -53,13 +71,7 @@ def check_embeddings(X: npt.ArrayLike, *, width: int | None, owner: str) -> Floa
             f"X has {array.shape[1]} features, but {owner} is expecting {width} features as input: "
             f"it was learned on {width}-dimensional embeddings. Encode these images with the same encoder."
         )
-    empty = np.flatnonzero(~array.any(axis=1))
-    if empty.size:
-        raise HyCalError(
-            f"Row {empty[0]} of X is all zeros ({empty.size} such rows in all) and has no direction. "
-            "Drop it, or check the encoder that made it."
-        )
-    return unit_rows(array)
+    return array
 
 
 def check_labels(y: object, *, rows: int) -> list[Label]:
