@@ -9,8 +9,8 @@ the query fused with the text of the class, b = W mu and h = mu - W'b,
                   = 1 + |mu|^2 - |b|^2 - 2 h . z - |W z|^2 - g (h . z - h . mu)^2,
 
 and every inner product with z is (v . x + constant) / length (see `hycal.fusion`), that is a product of [v, 1] with
-[x, constant]. So a class costs two or three such rows as "heads" (mu, h, and t where the length depends on it) and one
-for each rank of S_m: (2C + sum of K) rows in all, instead of C matrices of d x d.
+[x, constant]. As h . z = mu . z - b . W z, a class costs one or two such rows as "heads" (mu, and t where the length
+depends on it) and one for each rank of S_m: (C + sum of K) rows in all, instead of C matrices of d x d.
 """
 
 from __future__ import annotations
@@ -51,12 +51,14 @@ class GaussianBank:
     ----------
     order : ndarray of shape (C,)
         Row i of every array is the class `members[order[i]]` that was passed to `build`.
-    heads : ndarray of shape (C, 2 or 3, d + 1), float32
-        mu, h, and t: what meets the image embedding, and in the last column what the text adds.
+    heads : ndarray of shape (C, 1 or 2, d + 1), float32
+        mu and t: what meets the image embedding, and in the last column what the text adds.
     terms : ndarray of shape (C, 3, 1), float32
         delta * maha = term 0 - |W z|^2 - (term 1 + term 2 h . z) h . z.
     factors : ndarray of shape (R, d + 1), float32
         The rows of every W likewise, class after class; those of class i are `starts[i]` to `starts[i + 1]`.
+    spreads : ndarray of shape (R,), float32
+        b = W mu of every class, row for row.
     """
 
     members: tuple[ClassRecord, ...]
@@ -66,6 +68,7 @@ class GaussianBank:
     heads: Floats
     terms: Floats
     factors: Floats
+    spreads: Floats
     _rows: Mapping[int, int] = field(repr=False)
 
     @classmethod
@@ -79,7 +82,7 @@ class GaussianBank:
         fused_width = width if shape.fusion.fixed_length in (None, 1.0) else 2 * width
         ranks = np.minimum(counts - 1, fused_width)[order]
         starts = np.concatenate([[0], np.cumsum(ranks)])
-        classes, heads = len(members), 3 if shape.fusion.fixed_length is None else 2
+        classes, heads = len(members), 2 if shape.fusion.fixed_length is None else 1
         ordered = tuple(members[i] for i in order)
         bank = cls(
             members=ordered,
@@ -89,6 +92,7 @@ class GaussianBank:
             heads=np.empty((classes, heads, width + 1), np.float32),
             terms=np.empty((classes, 3, 1), np.float32),
             factors=np.empty((starts[-1], width + 1), np.float32),
+            spreads=np.empty(starts[-1], np.float32),
             _rows={id(member): row for row, member in enumerate(ordered)},
         )
         known = previous._rows if previous is not None and previous.shape == shape else {}
@@ -116,13 +120,17 @@ class GaussianBank:
     @property
     def nbytes(self) -> int:
         """Bytes held for scoring."""
-        return self.heads.nbytes + self.terms.nbytes + self.factors.nbytes
+        return self.heads.nbytes + self.terms.nbytes + self.factors.nbytes + self.spreads.nbytes
 
     def evaluate(self, queries: Floats) -> tuple[Floats, Floats]:
-        """Return cosine and -delta times the squared Mahalanobis distance, both of shape (C, n), in `order`."""
-        extended = np.concatenate([queries, np.ones((len(queries), 1), np.float32)], axis=1)
-        cosines = np.empty((len(self.terms), len(queries)), np.float32)
-        closeness = np.empty_like(cosines)
+        """Return cosine and -delta times the squared Mahalanobis distance, both of shape (C, n), in `order`.
+
+        The results live in this thread's work space: copy them before the next call.
+        """
+        extended = scratch("queries", (len(queries), queries.shape[1] + 1))
+        extended[:, :-1], extended[:, -1] = queries, 1.0
+        shape = len(self.terms), len(queries)
+        cosines, closeness = scratch("cosines", shape), scratch("closeness", shape)
         for block in self._blocks():
             self._evaluate_block(extended, block, cosines[block], closeness[block])
         return cosines, closeness
@@ -139,13 +147,14 @@ class GaussianBank:
     def _evaluate_block(self, queries: Floats, block: slice, cosines: Floats, closeness: Floats) -> None:
         heads, terms = self.heads[block], self.terms[block]
         products = self._products("heads", heads.reshape(-1, heads.shape[2]), queries)
-        along_mean, along_h, *along_text = products.reshape(*heads.shape[:2], -1).transpose(1, 0, 2)
+        along_mean, *along_text = products.reshape(*heads.shape[:2], -1).transpose(1, 0, 2)
         fixed = self.shape.fusion.fixed_length
-        inverse = np.reciprocal(pair_length(along_text[0])) if fixed is None else np.float32(1.0 / fixed)
+        inverse = _inverse_lengths(along_text[0]) if fixed is None else np.float32(1.0 / fixed)
         np.multiply(along_mean, inverse, out=cosines)
-        self._factor_energy(queries, block, closeness)
+        along_h = along_mean
+        self._factor_products(queries, block, closeness, along_h)
         along_h *= inverse
-        quadratic = along_h * terms[:, 2]
+        quadratic = np.multiply(along_h, terms[:, 2], out=scratch("quadratic", along_h.shape))
         quadratic += terms[:, 1]
         quadratic *= along_h
         closeness *= inverse
@@ -153,14 +162,18 @@ class GaussianBank:
         closeness += quadratic
         closeness -= terms[:, 0]
 
-    def _factor_energy(self, queries: Floats, block: slice, out: Floats) -> None:
-        """Write |W z|^2 of each class to `out`."""
+    def _factor_products(self, queries: Floats, block: slice, energy: Floats, along_h: Floats) -> None:
+        """Write |W z|^2 of each class to `energy`, and take b . W z from `along_h`."""
         first, last = self.starts[block.start], self.starts[block.stop]
         products = self._products("factors", self.factors[first:last], queries)
         for run in self._runs_of_equal_rank(block):
-            rows = products[self.starts[run.start] - first : self.starts[run.stop] - first]
-            stacked = rows.reshape(run.stop - run.start, -1, len(queries))
-            np.einsum("crn,crn->cn", stacked, stacked, out=out[run.start - block.start : run.stop - block.start])
+            rows, classes = slice(self.starts[run.start], self.starts[run.stop]), run.stop - run.start
+            stacked = products[rows.start - first : rows.stop - first].reshape(classes, -1, len(queries))
+            inside = slice(run.start - block.start, run.stop - block.start)
+            np.einsum("crn,crn->cn", stacked, stacked, out=energy[inside])
+            along_spread = scratch("quadratic", (classes, len(queries)))
+            np.matmul(self.spreads[rows].reshape(classes, 1, -1), stacked, out=along_spread[:, None])
+            along_h[inside] -= along_spread
 
     @staticmethod
     def _products(name: str, rows: Floats, queries: Floats) -> Floats:
@@ -178,7 +191,9 @@ class GaussianBank:
     def _copy(self, row: int, source: GaussianBank, source_row: int) -> None:
         self.heads[row] = source.heads[source_row]
         self.terms[row] = source.terms[source_row]
-        self.factors[self._factor_slice(row)] = source.factors[source._factor_slice(source_row)]
+        rows, source_rows = self._factor_slice(row), source._factor_slice(source_row)
+        self.factors[rows] = source.factors[source_rows]
+        self.spreads[rows] = source.spreads[source_rows]
 
     def _learn(self, rows: list[int]) -> None:
         """Compute the Gaussians of `rows`, classes of equal sample count, in float64."""
@@ -196,12 +211,12 @@ class GaussianBank:
         spread = (factors @ means[:, :, None])[:, :, 0]
         h = means - (spread[:, None] @ factors)[:, 0]
         self.heads[rows, 0] = self._extended(means, text[:, 0])
-        self.heads[rows, 1] = self._extended(h, text[:, 0])
         if fusion.fixed_length is None:
-            self.heads[rows, 2, :-1], self.heads[rows, 2, -1] = text[:, 0], 0.0
+            self.heads[rows, 1, :-1], self.heads[rows, 1, -1] = text[:, 0], 0.0
         self.terms[rows, :, 0] = self._terms(samples.shape[1], lengths, means, spread, h).T
-        for row, extended in zip(rows, self._extended(factors, text), strict=True):
+        for row, extended, b in zip(rows, self._extended(factors, text), spread, strict=True):
             self.factors[self._factor_slice(row)] = extended
+            self.spreads[self._factor_slice(row)] = b
 
     def _terms(self, count: int, lengths: Doubles, means: Doubles, spread: Doubles, h: Doubles) -> Doubles:
         """Return the coefficients of delta * maha as a polynomial in h . z, for classes of `count` samples."""
@@ -216,3 +231,8 @@ class GaussianBank:
         """Return [image part, constant]: what [v, 1] is multiplied with."""
         fusion = self.shape.fusion
         return np.concatenate([fusion.image_part(x), fusion.constant(x, text)[..., None]], axis=-1)
+
+
+def _inverse_lengths(along_text: Floats) -> Floats:
+    """Turn v . t into 1/|v + t|, in place."""
+    return np.reciprocal(pair_length(along_text, out=along_text), out=along_text)

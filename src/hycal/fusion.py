@@ -48,9 +48,12 @@ def _half(x: Doubles) -> int:
     return x.shape[-1] // 2
 
 
-def pair_length(vt: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def pair_length(vt: npt.NDArray[Any], out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
     """Return |v + t| of unit vectors from their inner product."""
-    return np.sqrt(np.maximum(2.0 + 2.0 * vt, _SHORTEST))
+    squares = np.add(vt, 1.0, out=out)
+    squares *= 2.0
+    np.maximum(squares, _SHORTEST, out=squares)
+    return np.sqrt(squares, out=squares)
 
 
 def _fuse_sum(v: Doubles, t: Doubles) -> Doubles:

@@ -1,4 +1,4 @@
-"""Pure functions on score matrices of shape (classes, queries): normalisation, weights, blending, probabilities."""
+"""Functions on score matrices of shape (classes, queries): normalisation, weights, blending, probabilities."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, log_ndtr, softmax
 
+from hycal.parallel import scratch
 from hycal.validation import Doubles, Floats
 
 _SMALLEST_SPREAD = 1e-6
@@ -24,19 +25,19 @@ _LOGIT_PHI_Q = (1.0, 0.10402949768856193, 0.00854726973275214, 1.435152703391103
 
 
 def standardise(scores: Floats) -> Floats:
-    """Return z-scores over the classes (axis 0), with the sample standard deviation.
+    """Turn scores into z-scores over the classes (axis 0), in place, with the sample standard deviation.
 
     One candidate has no spread: its z-score is 0. So have equal scores.
 
     >>> standardise(np.array([[1.0], [2.0], [3.0]], dtype=np.float32)).ravel()
     array([-1.,  0.,  1.], dtype=float32)
     """
-    z = scores - scores.mean(axis=0)
-    if len(z) > 1:
-        z -= z.mean(axis=0)  # what rounding left of the mean
-        spread = np.sqrt(np.einsum("cn,cn->n", z, z) / (len(z) - 1))
-        z *= np.float32(1.0) / np.maximum(spread, np.float32(_SMALLEST_SPREAD))
-    return z
+    scores -= scores.mean(axis=0)
+    scores -= scores.mean(axis=0)  # what rounding left of the mean
+    if len(scores) > 1:
+        spread = np.sqrt(np.einsum("cn,cn->n", scores, scores) / (len(scores) - 1))
+        scores *= np.float32(1.0) / np.maximum(spread, np.float32(_SMALLEST_SPREAD))
+    return scores
 
 
 def shot_weights(counts: npt.ArrayLike, alpha: float, beta: float) -> Doubles:
@@ -60,44 +61,46 @@ def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Fl
     tie; `scipy.special.expit` gives s back. With the odds a of Phi(z_distance) and b of Phi(z_cosine),
     s/(1 - s) = (a b + w a + (1 - w) b) / (1 + w b + (1 - w) a), in which nothing cancels.
 
+    The result lives in this thread's work space: copy it before the next call.
+
     >>> s = blend_log_odds(np.zeros((1, 1), np.float32), np.zeros((1, 1), np.float32), np.array([0.3]))
     >>> float(expit(s)[0, 0])
     0.5
     """
     w = weights.astype(np.float32)[:, None]
-    a, b = _odds_of_phi(z_distance), _odds_of_phi(z_cosine)
-    rest = np.float32(1.0) - w
-    top = a + rest
-    top *= b
-    below = a * rest
+    rest, one = np.float32(1.0) - w, np.float32(1.0)
+    a, b = _odds_of_phi(z_distance, "odds a"), _odds_of_phi(z_cosine, "odds b")
+    top, below = np.add(a, rest, out=_free(0, a)), np.multiply(a, rest, out=_free(1, a))
     a *= w
+    top *= b
     top += a
     b *= w
     below += b
-    below += np.float32(1.0)
+    below += one
     top /= below
     log_odds = np.log(top, out=top)
-    deep = np.unravel_index(np.flatnonzero(_beyond_fit(z_cosine) | _beyond_fit(z_distance)), log_odds.shape)
+    furthest = np.maximum(np.abs(z_cosine, out=a), np.abs(z_distance, out=b), out=a)
+    deep = np.unravel_index(np.flatnonzero(furthest > np.float32(_SHALLOW)), log_odds.shape)
     log_odds[deep] = _deep_log_odds(z_cosine[deep], z_distance[deep], weights[deep[0]])
     return log_odds
 
 
-def _beyond_fit(z: Floats) -> npt.NDArray[np.bool_]:
-    return np.abs(z) > np.float32(_SHALLOW)
+def _free(number: int, like: Floats) -> Floats:
+    return scratch(f"scores {number}", like.shape)
 
 
-def _odds_of_phi(z: Floats) -> Floats:
+def _odds_of_phi(z: Floats, name: str) -> Floats:
     """Return Phi(z)/(1 - Phi(z)), for z held within the fit's range."""
-    z = np.clip(z, -_SHALLOW, _SHALLOW)
-    u = z * z
-    z *= _polynomial(_LOGIT_PHI_P, u)
-    z /= _polynomial(_LOGIT_PHI_Q, u)
-    return np.exp(z, out=z)
+    odds = np.clip(z, np.float32(-_SHALLOW), np.float32(_SHALLOW), out=scratch(name, z.shape))
+    u = np.multiply(odds, odds, out=_free(0, z))
+    odds *= _polynomial(_LOGIT_PHI_P, u)
+    odds /= _polynomial(_LOGIT_PHI_Q, u)
+    return np.exp(odds, out=odds)
 
 
 def _polynomial(coefficients: tuple[float, ...], u: Floats) -> Floats:
     *lower, next_to_last, last = (np.float32(coefficient) for coefficient in coefficients)
-    total = u * last
+    total = np.multiply(u, last, out=_free(1, u))
     total += next_to_last
     for coefficient in reversed(lower):
         total *= u

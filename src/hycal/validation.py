@@ -16,6 +16,7 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 Doubles: TypeAlias = npt.NDArray[np.float64]
 
 _ROWS_AT_ONCE = 16384
+_UNIT = 1e-6  # squared lengths that differ from 1 by rounding alone
 _ORDINARY = (1e-6, 1e6)  # squared lengths that float32 handles with all its digits
 _TEXT_LENGTH_TOLERANCE = 1e-2  # float16 text embeddings are unit to about 1e-3
 
@@ -46,6 +47,8 @@ def unit_queries(rows: npt.NDArray[Any]) -> Floats:
     if rows.dtype != np.float64:
         rows = rows.astype(np.float32, copy=False)
         squares = np.einsum("nd,nd->n", rows, rows)
+        if np.abs(squares - 1.0).max() < _UNIT:
+            return rows
         if squares.min() > _ORDINARY[0] and squares.max() < _ORDINARY[1]:
             return rows * (1.0 / np.sqrt(squares))[:, None]
     return unit_rows(rows)
@@ -125,20 +128,22 @@ def check_one_kind(labels: Iterable[Label]) -> None:
 
 def check_text(text: Mapping[Any, npt.ArrayLike] | None, *, width: int) -> dict[Label, Floats]:
     """Return unit float32 text vectors by label, or say which one is wrong."""
-    return {check_label(label): _text_vector(label, vector, width) for label, vector in (text or {}).items()}
-
-
-def _text_vector(label: object, vector: npt.ArrayLike, width: int) -> Floats:
-    array = np.asarray(vector, dtype=np.float64)
-    if array.shape != (width,):
+    if not text:
+        return {}
+    labels = [check_label(label) for label in text]
+    vectors = [np.asarray(vector, dtype=np.float64) for vector in text.values()]
+    for label, vector in zip(labels, vectors, strict=True):
+        if vector.shape != (width,):
+            raise HyCalError(
+                f"The text embedding of {label!r} has shape {vector.shape}; expected ({width},), the width of X. "
+                "Image and text must come from the same model."
+            )
+    stacked = np.stack(vectors)
+    lengths = np.linalg.norm(stacked, axis=1)
+    wrong = np.flatnonzero(~(np.abs(lengths - 1.0) <= _TEXT_LENGTH_TOLERANCE))  # written so that NaN is wrong too
+    if wrong.size:
         raise HyCalError(
-            f"The text embedding of {label!r} has shape {array.shape}; expected ({width},), the width of X. "
-            "Image and text must come from the same model."
-        )
-    length = float(np.linalg.norm(array))
-    if not abs(length - 1.0) <= _TEXT_LENGTH_TOLERANCE:  # written so that NaN fails too
-        raise HyCalError(
-            f"The text embedding of {label!r} has length {length:.4g}; expected a unit vector. "
+            f"The text embedding of {labels[wrong[0]]!r} has length {lengths[wrong[0]]:.4g}; expected a unit vector. "
             "Divide it by its norm, and check that it is finite."
         )
-    return unit_rows(array[None])[0]
+    return dict(zip(labels, unit_rows(stacked), strict=True))

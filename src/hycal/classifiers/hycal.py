@@ -152,13 +152,12 @@ class HyCal(IncrementalClassifier):
     def _score(self, derived: GaussianBank, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
         bank = derived if columns is None else derived.subset(columns)
         weights = self.weights([member.count for member in bank.members])
-        back = np.argsort(bank.order)
-        scores = np.empty((len(back), len(X)), np.float32)
+        scores = np.empty((len(weights), len(X)), np.float32)
 
         def score(rows: slice) -> None:
             cosines, closeness = bank.evaluate(X[rows])
             blended = blend_log_odds(standardise(cosines), standardise(closeness), weights)
-            scores[:, rows] = blended[back]
+            scores[bank.order, rows] = blended
 
-        in_chunks(score, len(X), numbers_per_row=len(back))
+        in_chunks(score, len(X), numbers_per_row=len(weights))
         return scores.T
