@@ -36,7 +36,7 @@ class _Builder:
     def constant(self, value: npt.NDArray[Any], name: str | None = None) -> str:
         key = name or f"constant_{len(self.stored)}"
         if key not in self.stored:
-            self.stored[key] = self.onnx.numpy_helper.from_array(np.ascontiguousarray(value), key)
+            self.stored[key] = self.onnx.numpy_helper.from_array(value, key)
         return key
 
     def ints(self, *values: int) -> str:

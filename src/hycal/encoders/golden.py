@@ -42,6 +42,11 @@ def embed_golden(encoder: Encoder) -> Floats:
     return encoder.encode(np.stack([encoder.preprocess(image) for image in golden_images()]))
 
 
+def has_golden(name: str) -> bool:
+    """Return whether there are golden vectors for the encoder called `name`."""
+    return resources.files("hycal.encoders").joinpath("golden", f"{name}.npy").is_file()
+
+
 def check_golden(encoder: Encoder, *, tolerance: float) -> float:
     """Compare `encoder` with its golden vectors and return the smallest cosine.
 

