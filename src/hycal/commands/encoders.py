@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hycal._version import __version__
+from hycal.commands.failing import told
 from hycal.encoders.files import cache_dir
 from hycal.encoders.install import install
 from hycal.encoders.loading import load_encoder
@@ -30,12 +31,14 @@ BackendOption = Annotated[
 
 
 @app.command("list")
+@told
 def list_command() -> None:
     """Show every encoder, and which are on this machine."""
     Console().print(_table([look_at(spec) for spec in list_encoders()]))
 
 
 @app.command("get")
+@told
 def get_command(name: Name, weights: Weights = None, backend: BackendOption = "onnx") -> None:
     """Fetch an encoder, verify it, and keep it in the cache."""
     console = Console()
@@ -50,6 +53,7 @@ def get_command(name: Name, weights: Weights = None, backend: BackendOption = "o
 
 
 @app.command("show")
+@told
 def show_command(name: Name, weights: Weights = None, backend: BackendOption = "onnx") -> None:
     """Load an encoder and print what identifies it."""
     spec = find_spec(name)
@@ -70,6 +74,7 @@ def show_command(name: Name, weights: Weights = None, backend: BackendOption = "
     Console().print(table)
 
 
+@told
 def doctor() -> None:
     """Say what works on this machine, what does not, and what to do about it."""
     console = Console()
@@ -87,7 +92,9 @@ def doctor() -> None:
 def _table(states: list[EncoderState]) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in ("encoder", "state", "texts", "MB", "licence", "what"):
-        table.add_column(column, justify="right" if column == "MB" else "left", no_wrap=column != "what", overflow="fold")
+        table.add_column(
+            column, justify="right" if column == "MB" else "left", no_wrap=column != "what", overflow="fold"
+        )
     for state in states:
         spec = state.spec
         ready = "[green]ready[/green]" if state.ready else "[yellow]not here[/yellow]"
