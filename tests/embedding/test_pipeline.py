@@ -38,10 +38,10 @@ def test_a_row_does_not_depend_on_the_rest_of_the_run(tmp_path: Path) -> None:
     assert embed(sources[17:18], TinyEncoder()).rows.tobytes() == whole[17:18].tobytes()
 
 
-def test_every_batch_has_the_same_shape(tmp_path: Path) -> None:
+def test_batches_are_full_except_the_last(tmp_path: Path) -> None:
     encoder = TinyEncoder()
     embed(sources_in(make_folder(tmp_path)), encoder, batch=4)
-    assert encoder.calls == [(4, 3, 8, 8)] * 3
+    assert [shape[0] for shape in encoder.calls] == [4, 4, 2]
 
 
 def test_a_second_run_encodes_nothing_even_after_renaming(tmp_path: Path) -> None:
@@ -106,6 +106,29 @@ def test_rows_that_are_not_finite_are_reported(tmp_path: Path) -> None:
     picture(1).save(tmp_path / "good.png")
     result = embed(sources_in(tmp_path), BlindEncoder())
     assert result.kept.tolist() == [1] and "finite" in result.skipped[0].reason
+
+
+class StrictEncoder(TinyEncoder):
+    """Refuses a batch with a dark image in it, as ONNX encoders refuse one with a row that is not finite."""
+
+    def encode(self, batch: np.ndarray) -> np.ndarray:
+        if (batch.mean(axis=(1, 2, 3)) < -0.4).any():
+            raise HyCalError("not finite")
+        return super().encode(batch)
+
+
+def test_an_image_that_spoils_its_batch_is_reported_alone(tmp_path: Path) -> None:
+    make_folder(tmp_path)
+    Image.new("RGB", (9, 9)).save(tmp_path / "dark.png")
+    result = embed(sources_in(tmp_path), StrictEncoder())
+    assert len(result.rows) == 10 and [Path(skip.name).name for skip in result.skipped] == ["dark.png"]
+
+
+def test_an_encoder_that_refuses_everything_stops_the_run(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        Image.new("RGB", (9, 9 + len(name)), (ord(name[0]) - 97, 0, 0)).save(tmp_path / name)
+    with pytest.raises(HyCalError, match="not finite"):
+        embed(sources_in(tmp_path), StrictEncoder())
 
 
 def test_what_was_encoded_before_a_failure_is_kept(tmp_path: Path) -> None:

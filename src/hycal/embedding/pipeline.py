@@ -1,8 +1,7 @@
 """Many images through one encoder: threads read, hash, decode and preprocess; the calling thread encodes.
 
-Batches always have the same shape, the last one filled up with zeros, and they follow the order of the
-sources. So the matrix products behind a row are the same whatever else is in the run, and a resumed run gives
-the same bytes.
+Batches follow the order of the sources, however the threads race, and an encoder promises that a row does
+not depend on its neighbours. So a run that was killed and resumed gives the same bytes as one left alone.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.embedding.decoding import MOST_PIXELS, decode
-from hycal.embedding.sources import ImageError, ImageSource, content_hash
+from hycal.embedding.sources import ImageSource, content_hash
 from hycal.embedding.store import EmbeddingStore, MemoryStore, space_of
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
@@ -143,8 +142,10 @@ def _prepare(source: ImageSource, encoder: Encoder, known: set[bytes], most_pixe
         if key in known:
             return _Prepared(key)
         return _Prepared(key, encoder.preprocess(decode(content, most_pixels=most_pixels)))
-    except ImageError as problem:
+    except HyCalError as problem:
         return _Prepared(problem=str(problem))
+    except MemoryError:
+        return _Prepared(problem="too large for the memory")
 
 
 def _in_order(
@@ -165,6 +166,17 @@ def _in_order(
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _encode_one_by_one(encoder: Encoder, batch: Floats) -> list[Floats | None]:
+    """Return one row per image; None for an image that the encoder refuses."""
+    rows: list[Floats | None] = []
+    for image in batch:
+        try:
+            rows.append(encoder.encode(image[None])[0])
+        except HyCalError:
+            rows.append(None)
+    return rows
 
 
 @contextlib.contextmanager
@@ -213,13 +225,17 @@ class _Run:
         if not self.waiting:
             return
         keys = list(self.waiting)
-        tensors = np.stack(list(self.waiting.values()))
-        filled = np.zeros((self.batch, *tensors.shape[1:]), dtype=np.float32)
-        filled[: len(keys)] = tensors
-        rows = self.encoder.encode(filled)[: len(keys)]
+        batch = np.stack(list(self.waiting.values()))
+        rows: Sequence[Floats | None]
+        try:
+            rows = list(self.encoder.encode(batch))
+        except HyCalError:  # one image may spoil its batch; an encoder that never worked is another matter
+            rows = _encode_one_by_one(self.encoder, batch)
+            if not self.encoded and all(row is None for row in rows):
+                raise
         self.waiting.clear()
         for key, row in zip(keys, rows, strict=True):
-            if np.isfinite(row).all() and row.any():
+            if row is not None and np.isfinite(row).all() and row.any():
                 self.fresh[key] = row
                 self.known.add(key)
             else:
