@@ -54,7 +54,7 @@ def check_dataset(name: str, root: str | os.PathLike[str]) -> DataReport:
         spec.title,
         tuple(there),
         tuple(absent),
-        tuple([*_counts(spec, images, expected), *broken, *_first_images(images)]),
+        (*_counts(spec, images, expected), *broken, *_first_images(images)),
     )
 
 
@@ -64,15 +64,14 @@ def _summary(images: ImageSet) -> str:
 
 
 def _counts(spec: DataSetSpec, images: ImageSet, expected: Mapping[str, int]) -> list[str]:
-    found = {split or "all": count for split, count in images.counts().items()}
-    wrong = []
+    found: dict[str, int] = {split or "all": count for split, count in images.counts().items()}
+    wrong = [
+        f"{found.get(split, 0):,} images in {split}; the published set has {expected.get(split, 0):,}"
+        for split in sorted({*found, *expected})
+        if found.get(split, 0) != expected.get(split, 0)
+    ]
     if len(images.class_names) != spec.classes:
-        wrong.append(f"{len(images.class_names)} classes; the published set has {spec.classes}")
-    for split in sorted({*found, *expected}):
-        if found.get(split, 0) != expected.get(split, 0):
-            wrong.append(
-                f"{found.get(split, 0):,} images in {split}; the published set has {expected.get(split, 0):,}"
-            )
+        wrong.insert(0, f"{len(images.class_names)} classes; the published set has {spec.classes}")
     return wrong
 
 

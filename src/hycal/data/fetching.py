@@ -30,23 +30,26 @@ def fetch(spec: DataSetSpec, folder: Path, *, say: Callable[[str], None], watch:
             f"from {spec.home}, and check it with `hycal data check {spec.name} --root {folder}`."
         )
     for item in spec.files:
-        say(f"{item.url}")
+        mark = folder / f".{item.filename}.unpacked"
+        if mark.exists():
+            say(f"{item.filename} was fetched and unpacked before; delete {mark} to do it again")
+            continue
+        say(item.url)
         path = download(item, folder, watch=watch)
         size = f"{path.stat().st_size:,} bytes"
         if item.checksum is None:
             say(f"{path}: {size}; its publisher states no checksum, so it cannot be verified")
         else:
             say(f"{path}: {size}, {item.checksum[0]} verified")
-        _unpack_once(item, path, folder, say)
+        if is_archive(path.name):
+            count = _unpack(item, path, folder)
+            mark.touch()  # last: a run that is killed before unpacks again
+            say(f"{path}: {count:,} files unpacked; the archive itself is no longer needed")
 
 
-def _unpack_once(item: Download, path: Path, folder: Path, say: Callable[[str], None]) -> None:
-    """Unpack, unless an earlier run did and finished: the mark is written last."""
-    mark = path.with_name(f".{path.name}.unpacked")
-    if not is_archive(path.name) or mark.exists():
-        return
+def _unpack(item: Download, path: Path, folder: Path) -> int:
     count = unpack(path, folder)
     if item.inside:
-        count += unpack(folder / item.inside, (folder / item.inside).parent)
-    mark.touch()
-    say(f"{path}: {count:,} files unpacked; the archive itself is no longer needed")
+        inner = folder / item.inside
+        count += unpack(inner, inner.parent)
+    return count

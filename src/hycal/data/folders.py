@@ -47,8 +47,8 @@ def place_of(folders: tuple[str, ...], *, root_name: str) -> Place:
 def read_folder(root: str | os.PathLike[str]) -> dict[str, ImageSet]:
     """Return the image sets below `root` by domain; one set, named as the folder, if it is one domain.
 
-    The class of an image is the name of its folder. Folders called train, val or test (or validation,
-    training, ...) that hold class folders are splits. Folders inside a class folder belong to the class.
+    Folders called train, val or test (or validation, training, ...) that hold class folders are splits, and
+    what lies deeper belongs to the class. Without splits, two levels of folders are domain and class.
     """
     base = Path(root)
     paths = image_files(base)

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -18,6 +19,15 @@ from hycal.errors import HyCalError
 _PIECE = 2**20
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _ZIP = (".zip",)
+_DAMAGE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    NotImplementedError,  # a compression that zipfile does not know
+    RuntimeError,  # an encrypted member
+)
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,7 @@ def _members(archive: Path, stack: ExitStack) -> Iterator[_Member]:
     if archive.name.lower().endswith(_ZIP):
         yield from _zip_members(archive, stack.enter_context(zipfile.ZipFile(archive)))
     else:
-        yield from _tar_members(archive, stack.enter_context(tarfile.open(archive)))
+        yield from _tar_members(archive, stack.enter_context(tarfile.open(archive)))  # noqa: SIM115
 
 
 def _zip_members(archive: Path, file: zipfile.ZipFile) -> Iterator[_Member]:
@@ -78,7 +88,7 @@ def _zip_members(archive: Path, file: zipfile.ZipFile) -> Iterator[_Member]:
             continue
         if kind not in (0, 8):
             raise _refusal(archive, info.filename, "is a link or a device")
-        yield _Member(info.filename, info.file_size, lambda info=info: file.open(info))
+        yield _Member(info.filename, info.file_size, partial(file.open, info))
 
 
 def _tar_members(archive: Path, file: tarfile.TarFile) -> Iterator[_Member]:
@@ -88,7 +98,7 @@ def _tar_members(archive: Path, file: tarfile.TarFile) -> Iterator[_Member]:
             continue
         if not info.isreg():
             raise _refusal(archive, info.name, "is a link or a device")
-        yield _Member(info.name, info.size, lambda info=info: _tar_file(file, info))
+        yield _Member(info.name, info.size, partial(_tar_file, file, info))
 
 
 def _tar_file(file: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
