@@ -70,7 +70,9 @@ def embed_command(
         raise HyCalError(f"None of the {len(images)} files in {source} is an image that can be used.")
     write_table(out, _table(images, result, model))
     console.print(
-        f"{escape(str(out))}: {len(result.rows):,} embeddings of {model.dimension} numbers", highlight=False
+        f"{escape(str(out))}: {len(result.rows):,} embeddings of {model.dimension} numbers",
+        highlight=False,
+        soft_wrap=True,
     )
     if strict and result.skipped:
         raise typer.Exit(SKIPPED_SOME)
@@ -99,6 +101,7 @@ def _run(
         f"({result.encoded / seconds:.1f} images/s), {len(result.rows) - result.encoded:,} known already, "
         f"{len(result.skipped):,} skipped",
         highlight=False,
+        soft_wrap=True,
     )
     return result
 
@@ -114,10 +117,16 @@ def _report(out: Path, skipped: tuple[Skipped, ...], console: Console) -> None:
         writer.writerow(["file", "reason"])
         writer.writerows((skip.name, skip.reason) for skip in skipped)
     for skip in skipped[:_SHOWN]:
-        console.print(f"[yellow]skipped[/yellow] {escape(skip.name)}: {escape(skip.reason)}", highlight=False)
+        console.print(
+            f"[yellow]skipped[/yellow] {escape(skip.name)}: {escape(skip.reason)}",
+            highlight=False,
+            soft_wrap=True,
+        )
     if len(skipped) > _SHOWN:
-        console.print(f"... and {len(skipped) - _SHOWN:,} more", highlight=False)
-    console.print(f"all skipped files with their reasons: {escape(str(report))}", highlight=False)
+        console.print(f"... and {len(skipped) - _SHOWN:,} more", highlight=False, soft_wrap=True)
+    console.print(
+        f"all skipped files with their reasons: {escape(str(report))}", highlight=False, soft_wrap=True
+    )
 
 
 def _table(images: list[ListedImage], result: Embedded, model: Encoder) -> EmbeddingTable:

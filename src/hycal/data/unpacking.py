@@ -62,15 +62,8 @@ def unpack(archive: Path, folder: Path) -> int:
             for member, target in zip(members, targets, strict=True):
                 _write(archive, member, target)
             return len(members)
-    except (
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-    ) as error:
-        raise HyCalError(f"{archive} is damaged: {error}. Delete it and fetch it again.") from None
+    except _DAMAGE as error:
+        raise HyCalError(f"{archive} cannot be unpacked: {error}. Delete it and fetch it again.") from None
 
 
 def _members(archive: Path, stack: ExitStack) -> Iterator[_Member]:
