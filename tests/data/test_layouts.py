@@ -1,3 +1,4 @@
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -177,3 +178,20 @@ def test_prompts_are_those_of_the_paper() -> None:
     }
     for (name, label), prompt in expected.items():
         assert prompts(find_dataset(name), [label]) == [prompt]
+
+
+REPOSITORY = Path(__file__).parents[2]
+SPLITS = Path(os.environ.get("HYCAL_DATA", REPOSITORY.parent / "shared" / "data")) / "splits"
+
+
+@pytest.mark.skipif(not SPLITS.is_dir(), reason=f"no published split files in {SPLITS}; set HYCAL_DATA")
+@pytest.mark.parametrize("name", ["caltech101", "dtd", "eurosat", "flowers", "pets", "cars"])
+def test_published_split_files_agree_with_the_table(name: str, tmp_path: Path) -> None:
+    spec = find_dataset(name)
+    (tmp_path / spec.split_images).mkdir(exist_ok=True)
+    (tmp_path / spec.split_file).write_bytes((SPLITS / spec.split_file).read_bytes())
+    images = read_dataset(name, tmp_path)
+    assert images.counts() == spec.images and len(images.class_names) == spec.classes
+    if name == "flowers":  # the order of the paper's table of shots
+        first = dict.fromkeys(images.class_names[sample.label] for sample in images.of("train"))
+        assert list(first)[:4] == ["passion flower", "water lily", "cyclamen", "watercress"]

@@ -25,30 +25,34 @@ _SHOWN = 10
 SKIPPED_SOME = 3
 
 
+Source = Annotated[
+    Path,
+    typer.Argument(metavar="FOLDER", help="Folder of images, a .csv or .jsonl manifest, or images as .npz."),
+]
+Out = Annotated[Path, typer.Option(help="The .npz file to write.")]
+Name = Annotated[str, typer.Option(help="Name of the encoder; `hycal encoders list` shows them.")]
+Weights = Annotated[Path | None, typer.Option(help="Folder or file with the encoder's weights.")]
+CacheFolder = Annotated[
+    Path | None, typer.Option(help="Folder of the embedding cache; by default the user's.")
+]
+Batch = Annotated[int, typer.Option(min=1, help="Images per call of the encoder.")]
+Strict = Annotated[bool, typer.Option("--strict", help="End with code 3 if any file was skipped.")]
+
+
 @told
 def embed_command(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FOLDER", help="Folder of images, or a .csv or .jsonl manifest, or images as .npz."
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="The .npz file to write.")],
-    encoder: Annotated[
-        str, typer.Option(help="Name of the encoder; `hycal encoders list` shows them.")
-    ] = "builtin",
-    weights: Annotated[Path | None, typer.Option(help="Folder or file with the encoder's weights.")] = None,
-    cache: Annotated[
-        Path | None, typer.Option(help="Folder of the embedding cache; by default the user's.")
-    ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Images per call of the encoder.")] = BATCH,
-    strict: Annotated[bool, typer.Option(help="End with code 3 if any file was skipped.")] = False,
+    source: Source,
+    out: Out,
+    encoder: Name = "builtin",
+    weights: Weights = None,
+    cache: CacheFolder = None,
+    batch: Batch = BATCH,
+    strict: Strict = False,
 ) -> None:
     """Embed every image in a folder, and write the embeddings to one .npz file.
 
-    The names of the folders become labels: CLASS/x.jpg, DOMAIN/CLASS/x.jpg, and
-    DOMAIN/{train,test}/CLASS/x.jpg. Files that cannot be used never stop the run: they are listed in
-    OUT.skipped.csv, each with its reason.
+    The names of the folders become labels: CLASS/x.jpg, DOMAIN/CLASS/x.jpg, DOMAIN/{train,test}/CLASS/x.jpg.
+    Files that cannot be used never stop the run: OUT.skipped.csv lists them, each with its reason.
 
     Embeddings are cached by image content and encoder. A run that is interrupted, even killed, goes on where
     it was when you start it again, and an image that was seen before costs nothing.
@@ -58,10 +62,7 @@ def embed_command(
     Example: hycal embed photos --encoder clip-vit-b16-w8 --out photos.npz
     """
     console = Console(stderr=True)
-    if out.suffix != ".npz":
-        raise HyCalError(f"--out is {out}; expected a name that ends in .npz.")
-    if not out.absolute().parent.is_dir():
-        raise HyCalError(f"Cannot write {out}: the folder {out.parent} does not exist. Make it first.")
+    _check_out(out)
     images = list_images(source)
     model = _load(encoder, weights)
     result = _run(images, model, cache, batch, console)
@@ -69,13 +70,21 @@ def embed_command(
     if not len(result.rows):
         raise HyCalError(f"None of the {len(images)} files in {source} is an image that can be used.")
     write_table(out, _table(images, result, model))
-    console.print(
-        f"{escape(str(out))}: {len(result.rows):,} embeddings of {model.dimension} numbers",
-        highlight=False,
-        soft_wrap=True,
-    )
+    _say(console, f"{escape(str(out))}: {len(result.rows):,} embeddings of {model.dimension} numbers")
     if strict and result.skipped:
         raise typer.Exit(SKIPPED_SOME)
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, highlight=False, soft_wrap=True)
+
+
+def _check_out(out: Path) -> None:
+    """Refuse a name that cannot be written before hours of work, not after."""
+    if out.suffix != ".npz":
+        raise HyCalError(f"--out is {out}; expected a name that ends in .npz.")
+    if not out.absolute().parent.is_dir():
+        raise HyCalError(f"Cannot write {out}: the folder {out.parent} does not exist. Make it first.")
 
 
 def _load(name: str, weights: Path | None) -> Encoder:
@@ -96,12 +105,11 @@ def _run(
     ):
         result = embed([image.source for image in images], model, store=store, batch=batch, watch=watch)
     seconds = time.monotonic() - began
-    console.print(
+    _say(
+        console,
         f"{len(images):,} files in {seconds:.1f} s: {result.encoded:,} images encoded with {model.name} "
         f"({result.encoded / seconds:.1f} images/s), {len(result.rows) - result.encoded:,} known already, "
         f"{len(result.skipped):,} skipped",
-        highlight=False,
-        soft_wrap=True,
     )
     return result
 
@@ -123,10 +131,8 @@ def _report(out: Path, skipped: tuple[Skipped, ...], console: Console) -> None:
             soft_wrap=True,
         )
     if len(skipped) > _SHOWN:
-        console.print(f"... and {len(skipped) - _SHOWN:,} more", highlight=False, soft_wrap=True)
-    console.print(
-        f"all skipped files with their reasons: {escape(str(report))}", highlight=False, soft_wrap=True
-    )
+        _say(console, f"... and {len(skipped) - _SHOWN:,} more")
+    _say(console, f"all skipped files with their reasons: {escape(str(report))}")
 
 
 def _table(images: list[ListedImage], result: Embedded, model: Encoder) -> EmbeddingTable:

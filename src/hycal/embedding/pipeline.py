@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -98,32 +99,23 @@ def embed(
         Called in this thread after each batch and every few images.
     """
     store = MemoryStore(encoder) if store is None else store
-    if store.fingerprint != space_of(encoder):
+    _check_space(store, encoder)
+    known = store.known()
+    prepare = partial(_prepare, encoder=encoder, known=known, most_pixels=most_pixels)
+    run = _Run(encoder, store, known, batch)
+    outcomes = _in_order(prepare, sources, threads, ahead=2 * batch)
+    with _pillow_quiet(), contextlib.closing(outcomes):
+        run.take_all(outcomes, len(sources), watch)
+    return run.result(sources)
+
+
+def _check_space(store: EmbeddingStore, encoder: Encoder) -> None:
+    space = space_of(encoder)
+    if store.fingerprint != space:
         raise HyCalError(
-            f"The store holds rows of {store.fingerprint!r}, but encoder {encoder.name!r} gives "
-            f"{space_of(encoder)!r}. "
+            f"The store holds rows of {store.fingerprint!r}, but encoder {encoder.name!r} gives {space!r}. "
             "Rows of two encoders cannot be compared: open the cache with EmbeddingCache.of(encoder, folder)."
         )
-    known = store.known()
-    run = _Run(encoder, store, known, batch)
-
-    def prepare(source: ImageSource) -> _Prepared:
-        return _prepare(source, encoder, known, most_pixels)
-
-    with (
-        _pillow_quiet(),
-        contextlib.closing(_in_order(prepare, sources, threads, ahead=2 * batch)) as outcomes,
-    ):
-        try:
-            for done, outcome in enumerate(outcomes, start=1):
-                if run.take(outcome) and watch is not None:
-                    watch(Tick(done, len(sources), run.encoded, run.n_skipped))
-            run.encode_waiting()
-        finally:
-            run.flush()
-    if watch is not None:
-        watch(Tick(len(sources), len(sources), run.encoded, run.n_skipped))
-    return run.result(sources)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +198,20 @@ class _Run:
     @property
     def n_skipped(self) -> int:
         return len(self.problems) + len(self.unusable)
+
+    def take_all(
+        self, outcomes: Iterable[_Prepared], total: int, watch: Callable[[Tick], None] | None
+    ) -> None:
+        """Take every outcome; whatever happens, keep the rows there are."""
+        try:
+            for done, outcome in enumerate(outcomes, start=1):
+                if self.take(outcome) and watch is not None:
+                    watch(Tick(done, total, self.encoded, self.n_skipped))
+            self.encode_waiting()
+        finally:
+            self.flush()
+        if watch is not None:
+            watch(Tick(total, total, self.encoded, self.n_skipped))
 
     def take(self, outcome: _Prepared) -> bool:
         """Take one outcome, in order; True when it is a good moment to report."""

@@ -57,16 +57,22 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
 
 def read_medmnist(spec: DataSetSpec, root: Path) -> ImageSet:
     """organamnist*.npz ({train,val,test}_{images,labels}), or what MedMNIST's `save` exports."""
-    npz = sorted(path for folder in below(root) for path in folder.glob("organamnist*.npz"))
+    npz = _organ_files(root, ".npz")
     if npz:
-        return _medmnist_npz(spec, npz[-1])
-    listing = sorted(path for folder in below(root) for path in folder.glob("organamnist*.csv"))
+        return _medmnist_npz(spec, npz[0])
+    listing = _organ_files(root, ".csv")
     if listing:
-        return _medmnist_export(spec, listing[-1])
+        return _medmnist_export(spec, listing[0])
     raise HyCalError(
         f"{spec.title}: there is no organamnist.npz, and no organamnist.csv beside a folder of exported "
         f"images, below {root}. Get it with `hycal data fetch {spec.name}`."
     )
+
+
+def _organ_files(root: Path, suffix: str) -> list[Path]:
+    """Return the files of the set, the 28-pixel edition, which has no size in its name, first."""
+    found = (path for folder in below(root) for path in folder.glob(f"organamnist*{suffix}"))
+    return sorted(found, key=lambda path: (len(path.name), path))
 
 
 def _medmnist_npz(spec: DataSetSpec, path: Path) -> ImageSet:
