@@ -71,9 +71,7 @@ class GaussianBank:
     _rows: Mapping[int, int] = field(repr=False)
 
     @classmethod
-    def build(
-        cls, members: Sequence[Member], shape: Shape, *, previous: GaussianBank | None = None
-    ) -> GaussianBank:
+    def build(cls, members: Sequence[Member], shape: Shape, *, previous: GaussianBank | None = None) -> GaussianBank:
         """Pack `members`; those that `previous` packed in the same shape are copied, not computed."""
         counts = np.array([member.statistics.count for member in members], dtype=np.intp)
         order = np.argsort(counts, kind="stable")
@@ -150,9 +148,7 @@ class GaussianBank:
         for run in self._runs_of_equal_rank(block):
             rows = products[self.starts[run.start] - first : self.starts[run.stop] - first]
             stacked = rows.reshape(run.stop - run.start, -1, len(queries))
-            np.einsum(
-                "crn,crn->cn", stacked, stacked, out=out[run.start - block.start : run.stop - block.start]
-            )
+            np.einsum("crn,crn->cn", stacked, stacked, out=out[run.start - block.start : run.stop - block.start])
 
     def _runs_of_equal_rank(self, block: slice) -> Iterator[slice]:
         ranks = np.diff(self.starts[block.start : block.stop + 1])

@@ -44,9 +44,7 @@ def write(path: str | os.PathLike[str], content: Content) -> None:
     manifest = {"format": FORMAT, "version": VERSION, "hycal": __version__, **content.manifest}
     header = {_METADATA_KEY: json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)}
     if not target.parent.is_dir():
-        raise HyCalError(
-            f"Cannot save to {target}: the folder {target.parent} does not exist. Make it first."
-        )
+        raise HyCalError(f"Cannot save to {target}: the folder {target.parent} does not exist. Make it first.")
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         os.close(handle)

@@ -24,14 +24,10 @@ def _controller() -> ThreadpoolController:
 
 def blas_threads() -> int:
     """Return how many threads BLAS may use now: the cores, or less where the caller limited it."""
-    return max(
-        (library["num_threads"] for library in _controller().select(user_api="blas").info()), default=1
-    )
+    return max((library["num_threads"] for library in _controller().select(user_api="blas").info()), default=1)
 
 
-def in_chunks(
-    work: Callable[[slice], Any], rows: int, *, numbers_per_row: int, most_numbers: int = 2**23
-) -> None:
+def in_chunks(work: Callable[[slice], Any], rows: int, *, numbers_per_row: int, most_numbers: int = 2**23) -> None:
     """Call `work` on slices that cover range(rows), side by side.
 
     Parameters

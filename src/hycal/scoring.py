@@ -13,13 +13,7 @@ from hycal.validation import Doubles, Floats
 _SMALLEST_SPREAD = 1e-6
 _SHALLOW = 8.0  # standard deviations; at most C/64 of C z-scores can lie beyond (they square-sum to C - 1)
 # log(Phi(z)/(1 - Phi(z))) = z P(z²)/Q(z²) for |z| <= 8, to 7e-7; P and Q from the constant term up.
-_LOGIT_PHI_P = (
-    1.5957695851667444,
-    0.23868205011687546,
-    0.021119220275485167,
-    7.41524745282198e-4,
-    4.047505285834277e-6,
-)
+_LOGIT_PHI_P = (1.5957695851667444, 0.23868205011687546, 0.021119220275485167, 7.41524745282198e-4, 4.047505285834277e-6)
 _LOGIT_PHI_Q = (1.0, 0.10402949768856193, 0.00854726973275214, 1.4351527033911032e-4, 1.9431067258109502e-7)
 
 

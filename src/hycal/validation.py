@@ -65,9 +65,7 @@ def check_embeddings(X: npt.ArrayLike, *, width: int | None, owner: str) -> Floa
 def check_labels(y: object, *, rows: int) -> list[Label]:
     """Return one plain str or int per row, or say what is wrong."""
     if y is None:
-        raise HyCalError(
-            "This classifier requires y to be passed, but the target y is None. Pass one label per row."
-        )
+        raise HyCalError("This classifier requires y to be passed, but the target y is None. Pass one label per row.")
     array = np.asarray(y)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -92,9 +90,7 @@ def check_label(label: object) -> Label:
     if isinstance(label, int) and not -(2**63) <= label < 2**63:
         raise HyCalError(f"Label {label} does not fit 64 bits. Use a smaller int, or a str.")
     if isinstance(label, str) and ("\0" in label or not _is_unicode(label)):
-        raise HyCalError(
-            f"Label {label!r} holds a NUL or half a surrogate pair, which no file can store. Rename it."
-        )
+        raise HyCalError(f"Label {label!r} holds a NUL or half a surrogate pair, which no file can store. Rename it.")
     return label
 
 

@@ -101,18 +101,16 @@ class _Graph:
     def _weight(self, product: onnx.NodeProto) -> str:
         from onnx import numpy_helper
 
-        weight = product.input[1]
+        weight: str = product.input[1]
         if weight not in self.initializers:
-            raise HyCalError(
-                f"The weight {weight!r} of {product.name!r} is computed; expected a stored tensor."
-            )
+            raise HyCalError(f"The weight {weight!r} of {product.name!r} is computed; expected a stored tensor.")
         offset = product.input[3] if len(product.input) > 3 else ""
         if offset and np.any(numpy_helper.to_array(self.initializers[offset])):
             raise HyCalError(f"The weight {weight!r} has a zero point; expected symmetric int8 weights.")
         return weight
 
     def _maker(self, node: onnx.NodeProto, name: str, op_type: str) -> onnx.NodeProto:
-        maker = self.makers.get(name)
+        maker: onnx.NodeProto | None = self.makers.get(name)
         if maker is None or maker.op_type != op_type:
             found = "a stored tensor" if maker is None else maker.op_type
             raise HyCalError(f"The input {name!r} of {node.name!r} comes from {found}; expected {op_type}.")

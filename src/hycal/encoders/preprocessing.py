@@ -17,9 +17,7 @@ _FILTERS: Mapping[str, Image.Resampling] = {
     "bicubic": Image.Resampling.BICUBIC,
     "bilinear": Image.Resampling.BILINEAR,
 }
-_LONGEST_RATIO = (
-    200  # a longer strip would be resized to hundreds of megabytes of which the crop keeps one square
-)
+_LONGEST_RATIO = 200  # a longer strip would be resized to hundreds of megabytes of which the crop keeps one square
 
 
 @dataclass(frozen=True)
@@ -56,18 +54,16 @@ class Preprocessing:
 
     def __post_init__(self) -> None:
         if self.interpolation not in _FILTERS:
-            raise HyCalError(
-                f"Interpolation {self.interpolation!r} is unknown; expected one of {sorted(_FILTERS)}."
-            )
+            raise HyCalError(f"Interpolation {self.interpolation!r} is unknown; expected one of {sorted(_FILTERS)}.")
         if not 0 < self.size <= self.resize:
-            raise HyCalError(
-                f"Expected 0 < size <= resize, but size is {self.size} and resize is {self.resize}."
-            )
+            raise HyCalError(f"Expected 0 < size <= resize, but size is {self.size} and resize is {self.resize}.")
 
     def apply(self, image: Image.Image) -> Floats:
         """Return the float32 input of `image`, shape (3, size, size)."""
-        pixels = np.asarray(self.crop(image), dtype=np.float32) / np.float32(255)
-        pixels = (pixels - np.array(self.mean, dtype=np.float32)) / np.array(self.std, dtype=np.float32)
+        pixels: Floats = np.asarray(self.crop(image), dtype=np.float32)
+        pixels = pixels / np.float32(255)
+        pixels -= np.array(self.mean, dtype=np.float32)
+        pixels /= np.array(self.std, dtype=np.float32)
         return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
     def crop(self, image: Image.Image) -> Image.Image:
@@ -91,6 +87,4 @@ class Preprocessing:
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as plain JSON values, for the fingerprint."""
-        return {
-            key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()
-        }
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}

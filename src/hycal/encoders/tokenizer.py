@@ -57,4 +57,5 @@ class ClipTokenizer:
     def mask(self, ids: Ids) -> Ids:
         """Return the attention mask: 1 up to and with the first end token."""
         length = (ids == self.end).argmax(axis=1)
-        return (np.arange(ids.shape[1]) <= length[:, None]).astype(np.int64)
+        mask: Ids = (np.arange(ids.shape[1]) <= length[:, None]).astype(np.int64)
+        return mask
