@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from hycal.commands import encoders
+from hycal.commands import data, encoders
+from hycal.commands.embed import embed_command
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -12,4 +13,6 @@ app = typer.Typer(
     help="Teach a classifier new image classes from a handful of examples.",
 )
 app.command("doctor")(encoders.doctor)
+app.command("embed")(embed_command)
+app.add_typer(data.app, name="data")
 app.add_typer(encoders.app, name="encoders")
