@@ -4,9 +4,9 @@
 
 IMAGES holds DOMAIN/{train,test}/CLASS/*.jpg. The classifier is the nearest class mean on unit embeddings. To stay
 short, only the first `pool` training images of a class (from which the shots are drawn) and its first `tests` test
-images are embedded; the sample is printed with the table. Embeddings are kept in the user's embedding cache, so a second
-run is immediate. On a slow machine, `--clip-embeddings` reads the embeddings of CLIP ViT-B/16 from one DOMAIN.npz each
-(train_x, train_y, test_x, test_y; images in name order within a class) instead of computing them.
+images are embedded; the sample is printed with the table. Embeddings are kept in the user's embedding cache, so that a
+second run is immediate. On a slow machine, `--clip-embeddings` reads the embeddings of CLIP ViT-B/16 instead of
+computing them, from one DOMAIN.npz each (train_x, train_y, test_x, test_y; in name order within a class).
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.special import erf, expit, softmax
+
 from tests.encoders.small_clip import HEADS, LAYERS, PATCH, WIDTH
 
 

@@ -68,7 +68,7 @@ def test_zero_point_is_refused() -> None:
 def test_other_pattern_is_refused() -> None:
     model, _ = quantised()
     model.graph.node[4].op_type = "Add"
-    with pytest.raises(HyCalError, match="goes to .*Add.*; expected one Mul"):
+    with pytest.raises(HyCalError, match=r"goes to .*Add.*; expected one Mul"):
         dequantise(model, output="y")
 
 

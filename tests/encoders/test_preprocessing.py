@@ -17,7 +17,7 @@ def reference(image: Image.Image, size: int = 224) -> np.ndarray:
     new_short, new_long = size, int(size * long / short)
     new = (new_short, new_long) if width <= height else (new_long, new_short)
     image = image.resize(new, Image.Resampling.BICUBIC)
-    top, left = int(round((new[1] - size) / 2.0)), int(round((new[0] - size) / 2.0))
+    top, left = round((new[1] - size) / 2.0), round((new[0] - size) / 2.0)
     image = image.crop((left, top, left + size, top + size)).convert("RGB")
     tensor = np.array(image, np.uint8).transpose(2, 0, 1).astype(np.float32) / np.float32(255)
     mean = np.array([0.48145466, 0.4578275, 0.40821073], np.float32)[:, None, None]
