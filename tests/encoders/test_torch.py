@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,26 @@ from tests.encoders import small_clip
 
 WRITERS = {"transformers": small_clip.write_transformers, "open_clip": small_clip.write_open_clip}
 TEXTS = ["a photo of a cat", "", "Ünïcode, 12 cats!", "cat " * 200]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def importable_torchvision():
+    """Declare the operators that torchvision always refers to where its compiled part is of another build than torch.
+
+    A package index may pair a CPU-only torch with a torchvision built for a GPU. The tests need only Python code of
+    torchvision, which cannot be imported before they are declared.
+    """
+    torch = pytest.importorskip("torch", reason="needs torch: run `make test-torch`")
+    library = None
+    try:
+        import torchvision  # noqa: F401
+    except RuntimeError:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        library = torch.library.Library("torchvision", "FRAGMENT")
+        for name in ("nms", "qnms"):
+            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    yield library
 
 
 @pytest.mark.filterwarnings("ignore")  # what torch and its libraries warn about is theirs

@@ -26,7 +26,7 @@ def load_extra(module: str, *, extra: str, why: str) -> ModuleType:
     """
     try:
         return importlib.import_module(module)
-    except ImportError as error:
+    except (ImportError, RuntimeError, OSError) as error:  # the last two: compiled parts that do not fit together
         raise MissingExtraError(
             f"{why} needs the package {module.partition('.')[0]!r}, which cannot be imported ({error}). "
             f"Install it: pip install 'hycal[{extra}]'."
