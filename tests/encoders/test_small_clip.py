@@ -56,10 +56,12 @@ def test_rows_do_not_depend_on_their_neighbours(tmp_path: Path) -> None:
     np.testing.assert_array_equal(encoder.encode(pixels), alone)
 
 
-def test_fingerprint_follows_weights_tokenizer_and_preprocessing(tmp_path: Path) -> None:
+def test_fingerprint_follows_activation_and_tokenizer(tmp_path: Path) -> None:
     folder = small_clip.write_transformers(tmp_path, activation="quick_gelu")
     first = load_encoder("clip-vit-b16", weights=folder).fingerprint
     assert load_encoder("clip-vit-b16", weights=folder).fingerprint == first
+    other = small_clip.write_transformers(tmp_path / "gelu", activation="gelu")
+    assert load_encoder("clip-vit-b16", weights=other).fingerprint != first
     (folder / "tokenizer.json").write_text((folder / "tokenizer.json").read_text() + "\n")
     assert load_encoder("clip-vit-b16", weights=folder).fingerprint != first
 

@@ -54,8 +54,12 @@ def load_encoder(
     spec = find_spec(name)
     _check_backend(spec, backend)
     located = locate(spec, weights=None if weights is None else Path(weights), backend=backend)
-    require(spec, located, backend=backend)
-    hashes = {role: file_hash(path) for role, path in located.found.items() if role != "config"}
+    return _load(spec, require(spec, located, backend=backend), backend, threads)
+
+
+def _load(spec: EncoderSpec, located: Located, backend: Backend, threads: int | None) -> Encoder:
+    # With the configuration: the same weights under another activation are another space.
+    hashes = {role: file_hash(path) for role, path in located.found.items()}
     _check_manifest(spec, located, hashes)
     space = fingerprint(parts=_identity(spec, hashes), preprocessing=spec.preprocessing)
     if backend != "onnx":
