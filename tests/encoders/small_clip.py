@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def tokenizer() -> Tokenizer:
     return result
 
 
+@functools.cache
 def tensors(seed: int = 0) -> dict[str, np.ndarray]:
     """Random weights under transformers' names, scaled so that activations stay of order one."""
     random = np.random.default_rng(seed)
