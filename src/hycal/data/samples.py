@@ -1,0 +1,91 @@
+"""Labelled images of one domain, not read yet; what every reader returns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from hycal.embedding.sources import ImageSource
+from hycal.errors import HyCalError
+
+Split: TypeAlias = Literal["train", "val", "test", ""]
+SPLITS: tuple[Split, ...] = ("train", "val", "test", "")
+
+_ALIASES: dict[str, Split] = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "test": "test",
+    "testing": "test",
+    "": "",
+}
+
+
+def split_of(name: str) -> Split | None:
+    """Return the split that `name` means, or None.
+
+    Examples
+    --------
+    >>> split_of("Validation"), split_of("dogs")
+    ('val', None)
+    """
+    return _ALIASES.get(name.lower())
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One image with its class, as a position in `ImageSet.class_names`, and its split ("" for none)."""
+
+    source: ImageSource
+    label: int
+    split: Split = ""
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """The images of one domain.
+
+    Attributes
+    ----------
+    name : str
+        The domain.
+    class_names : tuple of str
+    samples : tuple of Sample
+        In the order of the published lists, which few-shot draws follow.
+    """
+
+    name: str
+    class_names: tuple[str, ...]
+    samples: tuple[Sample, ...]
+
+    def __post_init__(self) -> None:
+        if not self.samples:
+            raise HyCalError(f"The data set {self.name!r} has no images. Check its folder.")
+        worst = max(sample.label for sample in self.samples)
+        if worst >= len(self.class_names) or min(sample.label for sample in self.samples) < 0:
+            raise HyCalError(
+                f"The data set {self.name!r} has label {worst} but only {len(self.class_names)} classes."
+            )
+
+    def of(self, *splits: Split) -> list[Sample]:
+        """Return the samples of the given splits, in order."""
+        return [sample for sample in self.samples if sample.split in splits]
+
+    def counts(self) -> dict[Split, int]:
+        """Return how many images each split has, for the splits there are."""
+        found = Counter(sample.split for sample in self.samples)
+        return {split: found[split] for split in SPLITS if found[split]}
+
+
+def from_names(name: str, entries: Iterable[tuple[ImageSource, str, Split]]) -> ImageSet:
+    """Return the set of (source, class name, split) entries, its classes in sorted order."""
+    listed = list(entries)
+    classes = tuple(sorted({label for _, label, _ in listed}))
+    number = {label: position for position, label in enumerate(classes)}
+    return ImageSet(
+        name, classes, tuple(Sample(source, number[label], split) for source, label, split in listed)
+    )

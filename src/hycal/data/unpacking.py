@@ -1,0 +1,135 @@
+"""Unpacking archives of strangers: nothing is written unless every member is a plain file inside the "
+"folder."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from hycal.errors import HyCalError
+
+_PIECE = 2**20
+_TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+_ZIP = (".zip",)
+_DAMAGE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    NotImplementedError,  # a compression that zipfile does not know
+    RuntimeError,  # an encrypted member
+)
+
+
+@dataclass(frozen=True)
+class _Member:
+    name: str
+    size: int
+    open: Callable[[], IO[bytes]]
+
+
+def is_archive(name: str) -> bool:
+    """Return whether `unpack` knows the file by its suffix."""
+    return name.lower().endswith(_TAR + _ZIP)
+
+
+def unpack(archive: Path, folder: Path) -> int:
+    """Unpack `archive` into `folder` and return how many files it held.
+
+    Absolute names, "..", links and devices are refused before anything is written, and so is an archive that
+    says it needs more room than the disk has; no member may turn out longer than it said.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with ExitStack() as stack:
+            members = list(_members(archive, stack))
+            needed = sum(member.size for member in members)
+            free = shutil.disk_usage(folder).free
+            if needed > free:
+                raise HyCalError(
+                    f"{archive} unpacks to {needed:,} bytes, but {folder} has {free:,} free. Make room."
+                )
+            targets = [_target(archive, folder, member.name) for member in members]
+            for member, target in zip(members, targets, strict=True):
+                _write(archive, member, target)
+            return len(members)
+    except _DAMAGE as error:
+        raise HyCalError(f"{archive} cannot be unpacked: {error}. Delete it and fetch it again.") from None
+
+
+def _members(archive: Path, stack: ExitStack) -> Iterator[_Member]:
+    if archive.name.lower().endswith(_ZIP):
+        yield from _zip_members(archive, stack.enter_context(zipfile.ZipFile(archive)))
+    else:
+        yield from _tar_members(archive, stack.enter_context(tarfile.open(archive)))  # noqa: SIM115
+
+
+def _zip_members(archive: Path, file: zipfile.ZipFile) -> Iterator[_Member]:
+    for info in file.infolist():
+        kind = info.external_attr >> 28  # the file type of a Unix mode: 8 regular, 10 link, 0 not recorded
+        if info.is_dir():
+            _check_name(archive, info.filename.rstrip("/"))
+            continue
+        if kind not in (0, 8):
+            raise _refusal(archive, info.filename, "is a link or a device")
+        yield _Member(info.filename, info.file_size, partial(file.open, info))
+
+
+def _tar_members(archive: Path, file: tarfile.TarFile) -> Iterator[_Member]:
+    for info in file:
+        if info.isdir():
+            _check_name(archive, info.name)
+            continue
+        if not info.isreg():
+            raise _refusal(archive, info.name, "is a link or a device")
+        yield _Member(info.name, info.size, partial(_tar_file, file, info))
+
+
+def _tar_file(file: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
+    opened = file.extractfile(info)
+    if opened is None:
+        raise tarfile.TarError(f"{info.name} has no content")
+    return opened
+
+
+def _check_name(archive: Path, name: str) -> PurePosixPath:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name or "\0" in name:
+        raise _refusal(archive, name, "points outside the folder")
+    return path
+
+
+def _target(archive: Path, folder: Path, name: str) -> Path:
+    target = folder / _check_name(archive, name)
+    if not target.resolve().is_relative_to(folder.resolve()):  # through a link that was there before
+        raise _refusal(archive, name, "points outside the folder")
+    if target.is_symlink() or target == folder:
+        raise _refusal(archive, name, "would replace a link or the folder itself")
+    return target
+
+
+def _refusal(archive: Path, name: str, why: str) -> HyCalError:
+    return HyCalError(
+        f"{archive} is not safe to unpack: its member {name!r} {why}. Expected plain files only; nothing was "
+        "written. Get the archive from its publisher."
+    )
+
+
+def _write(archive: Path, member: _Member, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    left = member.size
+    with member.open() as source, target.open("wb") as sink:
+        while piece := source.read(_PIECE):
+            left -= len(piece)
+            if left < 0:
+                raise HyCalError(f"{archive} is not safe to unpack: {member.name!r} is longer than it says.")
+            sink.write(piece)

@@ -1,0 +1,19 @@
+"""From many images to a table of embeddings: safe decoding, a resumable cache, a batch pipeline."""
+
+from hycal.embedding.cache import EmbeddingCache
+from hycal.embedding.pipeline import Embedded, Skipped, embed
+from hycal.embedding.sources import ImageFile, ImageRow, ImageSource
+from hycal.embedding.table import EmbeddingTable, read_table, write_table
+
+__all__ = [
+    "Embedded",
+    "EmbeddingCache",
+    "EmbeddingTable",
+    "ImageFile",
+    "ImageRow",
+    "ImageSource",
+    "Skipped",
+    "embed",
+    "read_table",
+    "write_table",
+]

@@ -1,0 +1,283 @@
+"""Embeddings that were computed once: an sqlite index over memory-mapped .npy shards.
+
+A row is found by (content hash of the image, fingerprint of the encoder). A shard appears whole or not at
+all, and its index entries in one transaction after it; a process killed at any moment loses only the rows of
+the shard it had not written. `docs/data.md` describes the files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.embedding.store import space_of
+from hycal.encoders.protocol import Encoder
+from hycal.errors import HyCalError
+from hycal.validation import Floats
+
+SCHEMA_VERSION = 1
+_APPLICATION = 0x48794361  # "HyCa": tells our index from any other sqlite file
+_SECONDS_TO_WAIT = 60  # for another process that is writing a shard
+_KEYS_AT_ONCE = 500
+
+_SCHEMA = """
+CREATE TABLE spaces (id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL);
+CREATE TABLE shards (id INTEGER PRIMARY KEY, space INTEGER NOT NULL REFERENCES spaces(id),
+                     sha256 TEXT NOT NULL, n_rows INTEGER NOT NULL, UNIQUE (space, sha256));
+CREATE TABLE images (space INTEGER NOT NULL, content BLOB NOT NULL,
+                     shard INTEGER NOT NULL REFERENCES shards(id), position INTEGER NOT NULL,
+                     PRIMARY KEY (space, content)) WITHOUT ROWID;
+CREATE INDEX images_of_shard ON images (shard);
+"""
+
+
+class EmbeddingCache:
+    """The embeddings of one encoder's space, in a folder that many spaces and processes may share.
+
+    Parameters
+    ----------
+    folder : path
+        Made if missing.
+    fingerprint : str
+        The encoder's; rows of another fingerprint are never seen.
+    dimension : int
+        Width of the rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> rows = np.eye(2, 4, dtype=np.float32)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with EmbeddingCache(folder, fingerprint="f1", dimension=4) as cache:
+    ...         cache.add([b"a" * 32, b"b" * 32], rows)
+    ...         b"a" * 32 in cache, b"c" * 32 in cache, cache.get([b"b" * 32]).tolist()
+    (True, False, [[0.0, 1.0, 0.0, 0.0]])
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, fingerprint: str, dimension: int) -> None:
+        self.folder = Path(folder)
+        self.fingerprint = fingerprint
+        self.dimension = dimension
+        self._maps: dict[int, Floats] = {}
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise HyCalError(
+                f"Cannot use {self.folder} as a cache: {error}. Choose another folder."
+            ) from None
+        self._index = _open_index(self.folder / "index.sqlite")
+        self._shards = self.folder / "shards" / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
+        try:
+            self._space = self._enter_space()
+            self._shards.mkdir(parents=True, exist_ok=True)
+            with self._writing():
+                self._drop_damaged()
+        except BaseException:
+            self._index.close()
+            raise
+
+    @classmethod
+    def of(cls, encoder: Encoder, folder: str | os.PathLike[str]) -> Self:
+        """Open the part of the cache in `folder` that belongs to `encoder`."""
+        return cls(folder, fingerprint=space_of(encoder), dimension=encoder.dimension)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the files."""
+        self._maps.clear()
+        self._index.close()
+
+    def __len__(self) -> int:
+        (count,) = self._index.execute(
+            "SELECT count(*) FROM images WHERE space = ?", (self._space,)
+        ).fetchone()
+        return int(count)
+
+    def __contains__(self, key: bytes) -> bool:
+        return bool(self._places([key]))
+
+    def known(self) -> set[bytes]:
+        """Return the content hashes of all images that have a row."""
+        found = self._index.execute("SELECT content FROM images WHERE space = ?", (self._space,))
+        return {content for (content,) in found}
+
+    def get(self, keys: Sequence[bytes]) -> Floats:
+        """Return the rows of `keys`, in their order; a key without a row is an error."""
+        places = self._places(keys)
+        rows = np.empty((len(keys), self.dimension), dtype=np.float32)
+        for number, key in enumerate(keys):
+            if key not in places:
+                raise HyCalError(
+                    f"The cache {self.folder} has no row for image {key.hex()[:12]}. Embed it first."
+                )
+            shard, position = places[key]
+            rows[number] = self._map(shard)[position]
+        return rows
+
+    def add(self, keys: Sequence[bytes], rows: npt.NDArray[np.float32]) -> None:
+        """Keep `rows` as one shard; keys that already have a row keep the one they have."""
+        if rows.shape != (len(keys), self.dimension):
+            raise HyCalError(
+                f"Rows of shape {rows.shape} for {len(keys)} images; this cache holds rows of "
+                f"{self.dimension}. "
+                "An encoder's dimension must match its fingerprint."
+            )
+        if not len(keys):
+            return
+        content, digest = _npy_bytes(rows)
+        with self._writing():
+            _write_atomically(self._shards / f"{digest}.npy", content)
+            (shard,) = self._index.execute(
+                "INSERT INTO shards (space, sha256, n_rows) VALUES (?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET n_rows = n_rows RETURNING id",
+                (self._space, digest, len(keys)),
+            ).fetchone()
+            self._index.executemany(
+                "INSERT OR IGNORE INTO images (space, content, shard, position) VALUES (?, ?, ?, ?)",
+                [(self._space, key, shard, position) for position, key in enumerate(keys)],
+            )
+
+    def _places(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
+        places = {}
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            part = keys[start : start + _KEYS_AT_ONCE]
+            marks = ",".join("?" * len(part))
+            query = f"SELECT content, shard, position FROM images WHERE space = ? AND content IN ({marks})"
+            for content, shard, position in self._index.execute(query, (self._space, *part)):
+                places[content] = (shard, position)
+        return places
+
+    def _map(self, shard: int) -> Floats:
+        if shard not in self._maps:
+            (digest,) = self._index.execute("SELECT sha256 FROM shards WHERE id = ?", (shard,)).fetchone()
+            self._maps[shard] = np.load(self._shards / f"{digest}.npy", mmap_mode="r", allow_pickle=False)
+        return self._maps[shard]
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Hold the index's write lock, so that no other process sees, or cleans up, half of a step."""
+        try:
+            self._index.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            raise HyCalError(
+                f"The cache {self.folder} cannot be written: {error}. Is another run using it?"
+            ) from None
+        try:
+            yield
+        except BaseException:
+            self._index.execute("ROLLBACK")
+            raise
+        self._index.execute("COMMIT")
+
+    def _enter_space(self) -> int:
+        with self._writing():
+            row = self._index.execute(
+                "SELECT id, dimension FROM spaces WHERE fingerprint = ?", (self.fingerprint,)
+            ).fetchone()
+            if row is None:
+                added = "INSERT INTO spaces (fingerprint, dimension) VALUES (?, ?) RETURNING id, dimension"
+                row = self._index.execute(added, (self.fingerprint, self.dimension)).fetchone()
+        space, dimension = row
+        if dimension != self.dimension:
+            raise HyCalError(
+                f"The cache {self.folder} holds {dimension}-dimensional rows for this encoder, which now "
+                "gives "
+                f"{self.dimension}. One fingerprint means one space: check the encoder, or use an empty "
+                "folder."
+            )
+        return int(space)
+
+    def _drop_damaged(self) -> None:
+        """Forget shards that are gone or whose bytes changed, and delete files that no entry names.
+
+        The images of a damaged shard are simply encoded again. Files without an entry are what a killed run
+        left.
+        """
+        expected = dict(
+            self._index.execute("SELECT sha256, id FROM shards WHERE space = ?", (self._space,)).fetchall()
+        )
+        sound = set()
+        for path in self._shards.iterdir():
+            if path.stem in expected and path.suffix == ".npy" and _sha256(path) == path.stem:
+                sound.add(path.stem)
+            else:
+                path.unlink()
+        self._forget(expected[digest] for digest in expected.keys() - sound)
+
+    def _forget(self, shards: Iterable[int]) -> None:
+        for shard in shards:
+            self._index.execute("DELETE FROM images WHERE shard = ?", (shard,))
+            self._index.execute("DELETE FROM shards WHERE id = ?", (shard,))
+
+
+def _open_index(path: Path) -> sqlite3.Connection:
+    try:
+        index = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, isolation_level=None)
+        index.execute("PRAGMA synchronous = FULL")
+        index.execute("BEGIN IMMEDIATE")
+        (version,) = index.execute("PRAGMA user_version").fetchone()
+        (application,) = index.execute("PRAGMA application_id").fetchone()
+        (tables,) = index.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not tables:
+            for statement in _SCHEMA.split(";"):
+                index.execute(statement)
+            index.execute(f"PRAGMA application_id = {_APPLICATION}")
+            index.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            version, application = SCHEMA_VERSION, _APPLICATION
+        index.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise HyCalError(
+            f"The index {path} cannot be used: {error}. If no other run is using it, delete the cache "
+            "folder; "
+            "it is rebuilt from the images."
+        ) from None
+    if application != _APPLICATION or version != SCHEMA_VERSION:
+        index.close()
+        raise HyCalError(
+            f"The index {path} has schema version {version}; this hycal reads {SCHEMA_VERSION}. "
+            "Use an empty cache folder, or the hycal that made it."
+        )
+    return index
+
+
+def _npy_bytes(rows: npt.NDArray[np.float32]) -> tuple[bytes, str]:
+    buffer = io.BytesIO()
+    np.save(buffer, np.ascontiguousarray(rows, dtype=np.float32), allow_pickle=False)
+    content = buffer.getvalue()
+    return content, hashlib.sha256(content).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    temporary = path.with_suffix(".part")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,93 @@
+"""From the raw content of one image to an upright RGB picture, whatever the file claims to be.
+
+Every image that comes out is what a person would see in a viewer; everything else raises `ImageError` with a
+reason. A change here that changes any pixel must raise `DECODER`: it is part of the cache's key.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Final
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from hycal.embedding.sources import Content, ImageError
+
+DECODER: Final = 1
+MOST_PIXELS: Final = 128_000_000  # above every camera in common use; 384 MB once decoded
+MOST_ELONGATED: Final = (
+    100  # resizing the short side of a 1 x 20,000 strip to 224 would make a billion pixels
+)
+
+# Only decoders that are plain libraries: EPS would start Ghostscript, others are unmaintained.
+FORMATS: Final = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF", "ICO", "TGA")
+
+
+def decode(content: Content, *, most_pixels: int = MOST_PIXELS) -> Image.Image:
+    """Return the image as RGB, upright, first frame.
+
+    Parameters
+    ----------
+    content : bytes or uint8 array
+        An image file, or pixels of shape (h, w) or (h, w, 3).
+    most_pixels : int
+        Refuse larger images before decoding them.
+    """
+    if not isinstance(content, bytes):
+        picture = Image.fromarray(content)
+        _check_size(picture, most_pixels)
+        return picture.convert("RGB")
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
+            _check_size(picture, most_pixels)
+            picture.load()  # the first frame of an animation: Pillow has not moved from it
+            return _as_rgb(_upright(picture))
+    except ImageError:
+        raise
+    except UnidentifiedImageError:
+        raise ImageError("not an image of a known format") from None
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise ImageError(f"more pixels than the limit of {most_pixels:,}") from None
+    except MemoryError:
+        raise ImageError("too large for the memory") from None
+    except Exception as error:  # decoders meet hostile bytes here, and raise whatever they like
+        raise ImageError(f"broken image: {error or type(error).__name__}") from None
+
+
+def _check_size(picture: Image.Image, most_pixels: int) -> None:
+    width, height = picture.size
+    if not width or not height:
+        raise ImageError(f"{width} x {height} pixels: nothing to see")
+    if width * height > most_pixels:
+        raise ImageError(f"{width} x {height} is {width * height:,} pixels; the limit is {most_pixels:,}")
+    if max(width, height) > MOST_ELONGATED * min(width, height):
+        raise ImageError(f"{width} x {height} pixels: one side is over {MOST_ELONGATED} times the other")
+
+
+def _upright(picture: Image.Image) -> Image.Image:
+    try:
+        return ImageOps.exif_transpose(picture)
+    except Exception:  # a broken EXIF block says nothing about the orientation; the pixels are sound
+        return picture
+
+
+def _as_rgb(picture: Image.Image) -> Image.Image:
+    """Convert as CLIP's reference does, `convert("RGB")`, after the modes that it would get wrong."""
+    if picture.mode.startswith("I") or picture.mode == "F":
+        picture = _eight_bits(picture)
+    if "transparency" in picture.info:
+        picture = picture.convert("RGBA")
+    return picture.convert("RGB")
+
+
+def _eight_bits(picture: Image.Image) -> Image.Image:
+    """Scale deep grey images; `convert` would clip them, and a 16-bit scan would come out white."""
+    values = np.asarray(picture)
+    full = 1.0 if picture.mode == "F" else 65535
+    if not np.isfinite(values).all() or values.min() < 0 or values.max() > full:
+        raise ImageError(
+            f"{picture.mode} pixels from {values.min():g} to {values.max():g}; expected 0 to {full:g}, "
+            "no other brightness scale is agreed on"
+        )
+    return Image.fromarray((values.astype(np.float64) * (255 / full)).round().astype(np.uint8))

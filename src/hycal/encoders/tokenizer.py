@@ -1,0 +1,61 @@
+"""CLIP's tokenizer, by the `tokenizers` package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.encoders.extras import load_extra
+from hycal.errors import HyCalError
+
+Ids = npt.NDArray[np.int64]
+_END = "<|endoftext|>"
+
+
+class ClipTokenizer:
+    """Texts to rows of token ids: start, the text, end, then padding.
+
+    Parameters
+    ----------
+    path : Path
+        A `tokenizer.json`.
+    context : int
+        Length of every row; a longer text is cut, and still ends with the end token.
+
+    Notes
+    -----
+    CLIP reads a text's embedding at its first end token and attends only backwards, so what pads the row has no
+    influence. OpenAI's code pads with 0, transformers with the end token; this class follows transformers, because
+    exported graphs may look for the position of the largest id, which the end token is.
+    """
+
+    def __init__(self, path: Path, *, context: int = 77) -> None:
+        tokenizers = load_extra("tokenizers", extra="clip", why="Encoding texts")
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        except Exception as error:  # the Rust side raises a bare Exception
+            raise HyCalError(
+                f"{path} is not a tokenizer file: {error}. Expected the tokenizer.json of the model; get it again."
+            ) from None
+        end = self._tokenizer.token_to_id(_END)
+        if end is None:
+            raise HyCalError(f"{path} has no token {_END!r}; expected the tokenizer of a CLIP model.")
+        self.end: int = end
+        self.context = context
+        self._tokenizer.enable_truncation(max_length=context)
+        self._tokenizer.enable_padding(length=context, pad_id=end, pad_token=_END)
+
+    def encode(self, texts: Sequence[str]) -> Ids:
+        """Return the (n, context) token ids."""
+        if isinstance(texts, str):
+            raise HyCalError(f"Expected a list of texts, got the single text {texts!r}. Pass [{texts!r}].")
+        return np.array([row.ids for row in self._tokenizer.encode_batch(list(texts))], dtype=np.int64)
+
+    def mask(self, ids: Ids) -> Ids:
+        """Return the attention mask: 1 up to and with the first end token."""
+        length = (ids == self.end).argmax(axis=1)
+        mask: Ids = (np.arange(ids.shape[1]) <= length[:, None]).astype(np.int64)
+        return mask

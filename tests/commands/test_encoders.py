@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hycal.cli import app
+from hycal.encoders.table import list_encoders
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYCAL_CACHE", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_list_shows_every_encoder() -> None:
+    result = run("encoders", "list")
+    assert result.exit_code == 0
+    assert all(spec.name in result.output for spec in list_encoders())
+
+
+def test_doctor_says_what_works_and_what_is_missing(tmp_path: Path) -> None:
+    result = run("doctor")
+    assert result.exit_code == 0
+    assert "builtin: works: agrees with its golden vectors" in result.output
+    assert "clip-vit-b16-w8: The file model.onnx" in result.output
+    assert str(tmp_path) in result.output
+
+
+def test_show() -> None:
+    result = run("encoders", "show", "builtin")
+    assert result.exit_code == 0
+    assert "Apache-2.0" in result.output
+    assert "fingerprint" in result.output
+
+
+def test_wrong_name() -> None:
+    result = run("encoders", "get", "clip-vit-b61")
+    assert result.exit_code == 1
+    assert "Did you mean 'clip-vit-b16'?" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_bundled_needs_nothing() -> None:
+    result = run("encoders", "get", "builtin")
+    assert result.exit_code == 0
+    assert "nothing to get" in result.output
+
+
+def test_wrong_backend() -> None:
+    result = run("encoders", "show", "builtin", "--backend", "jax")
+    assert result.exit_code == 2
+    assert "transformers" in result.output

@@ -1,0 +1,53 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hycal.data import bundled
+from hycal.data.bundled import EmbeddedDomain, read_domains, write_domains
+from hycal.errors import HyCalError
+
+
+def domain(name: str, seed: int) -> EmbeddedDomain:
+    random = np.random.default_rng(seed)
+    rows = random.normal(size=(30, 16)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    labels = np.arange(30) % 3
+    return EmbeddedDomain(name, rows[:20], labels[:20], rows[20:], labels[20:], ("a", "b", "ü"))
+
+
+def test_round_trip_to_half_precision(tmp_path: Path) -> None:
+    written = {name: domain(name, seed) for seed, name in enumerate(("beta", "alpha"))}
+    write_domains(tmp_path, written, provenance={"encoder": "tiny"})
+    back = read_domains(tmp_path)
+    assert list(back) == ["alpha", "beta"]
+    for name, one in back.items():
+        assert one.class_names == ("a", "b", "ü") and np.array_equal(one.test_y, written[name].test_y)
+        assert one.train_x.dtype == np.float32 and np.allclose(one.train_x, written[name].train_x, atol=1e-3)
+        assert np.allclose(np.linalg.norm(one.test_x, axis=1), 1, atol=1e-6)
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    with pytest.raises(HyCalError, match="missing or damaged"):
+        read_domains(tmp_path)
+    write_domains(tmp_path, {"alpha": domain("alpha", 0)}, provenance={})
+    (tmp_path / "alpha.npz").write_bytes(b"PK")
+    with pytest.raises(HyCalError, match=r"alpha\.npz"):
+        read_domains(tmp_path)
+
+
+SHIPPED = (bundled._folder() / bundled.PROVENANCE).is_file()
+
+
+@pytest.mark.skipif(not SHIPPED, reason="the bundled embeddings have not been built")
+def test_what_is_shipped() -> None:
+    xd8 = bundled.load_xd8()
+    assert list(xd8) == sorted(xd8) and len(xd8) == 8
+    assert sum(len(one.class_names) for one in xd8.values()) == 223
+    assert sum(len(one.train_y) for one in xd8.values()) == 7371
+    assert sum(len(one.test_y) for one in xd8.values()) == 4449
+    assert sum(path.stat().st_size for path in bundled._folder().iterdir()) <= 12_000_000
+    for one in xd8.values():
+        assert one.train_x.shape == (len(one.train_y), 512) and np.isfinite(one.test_x).all()
+        assert set(one.test_y) <= set(one.train_y) == set(range(len(one.class_names)))
+    assert bundled.xd8_provenance()["encoder"] == "clip-vit-b16-w8"

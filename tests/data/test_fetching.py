@@ -1,0 +1,202 @@
+"""Downloads from a real HTTP server on the loopback interface."""
+
+import hashlib
+import io
+import tarfile
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from hycal.data.catalog import DataSetSpec, Download, find_dataset
+from hycal.data.download import download
+from hycal.data.fetching import fetch
+from hycal.errors import HyCalError
+
+CONTENT = bytes(range(256)) * 4000
+
+
+class Server(ThreadingHTTPServer):
+    """Serves `files`; `breaks` are the lengths after which it drops the line, one for each request."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files = {"/data.bin": CONTENT}
+        self.breaks: list[int] = []
+        self.resumes = True
+        self.tag = '"1"'
+        self.ranges: list[str | None] = []
+
+    def url(self, name: str = "data.bin") -> str:
+        return f"http://127.0.0.1:{self.server_port}/{name}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Stay quiet."""
+
+    def do_GET(self) -> None:
+        wanted = self.headers.get("Range")
+        self.server.ranges.append(wanted)
+        if self.path not in self.server.files:
+            self.send_error(404)
+            return
+        content = self.server.files[self.path]
+        start = 0
+        fresh = self.headers.get("If-Range") in (None, self.server.tag)
+        if wanted and self.server.resumes and fresh:
+            start = int(wanted.removeprefix("bytes=").rstrip("-"))
+            if start >= len(content):
+                self.send_error(416)
+                return
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        else:
+            self.send_response(200)
+        body = content[start:]
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("ETag", self.server.tag)
+        self.end_headers()
+        if self.server.breaks:
+            body = body[: self.server.breaks.pop(0)]
+            self.close_connection = True
+        self.wfile.write(body)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def item(server: Server, name: str = "data.bin", content: bytes = CONTENT) -> Download:
+    return Download(server.url(name), ("sha256", hashlib.sha256(content).hexdigest()))
+
+
+def test_a_file_arrives_and_is_not_fetched_twice(server: Server, tmp_path: Path) -> None:
+    seen: list[tuple[int, int | None]] = []
+    path = download(item(server), tmp_path, watch=lambda done, total: seen.append((done, total)))
+    assert path.read_bytes() == CONTENT and seen[-1] == (len(CONTENT), len(CONTENT))
+    download(item(server), tmp_path)
+    assert len(server.ranges) == 1 and [p.name for p in tmp_path.iterdir()] == ["data.bin"]
+
+
+def test_a_broken_line_is_taken_up_again(server: Server, tmp_path: Path) -> None:
+    server.breaks = [100_000, 0, 300_000, 1]
+    assert download(item(server), tmp_path, pause=0).read_bytes() == CONTENT
+    assert server.ranges == [None, "bytes=100000-", "bytes=100000-", "bytes=400000-", "bytes=400001-"]
+
+
+def test_an_interrupted_download_goes_on_in_the_next_call(server: Server, tmp_path: Path) -> None:
+    server.breaks = [5000] + [0] * 9
+    with pytest.raises(HyCalError, match="run the command again"):
+        download(item(server), tmp_path, pause=0)
+    assert (tmp_path / "data.bin.part").stat().st_size == 5000
+    server.breaks = []
+    assert download(item(server), tmp_path).read_bytes() == CONTENT
+    assert server.ranges[-1] == "bytes=5000-"
+
+
+def test_a_server_that_cannot_resume_starts_over(server: Server, tmp_path: Path) -> None:
+    server.breaks, server.resumes = [1000], False
+    assert download(item(server), tmp_path, pause=0).read_bytes() == CONTENT
+
+
+def test_halves_of_two_versions_are_never_joined(server: Server, tmp_path: Path) -> None:
+    server.breaks = [1000] + [0] * 9
+    with pytest.raises(HyCalError):
+        download(item(server), tmp_path, pause=0)
+    other = CONTENT[::-1]
+    server.files["/data.bin"], server.tag, server.breaks = other, '"2"', []
+    assert download(item(server, content=other), tmp_path).read_bytes() == other
+
+
+def test_a_part_longer_than_the_file_starts_over(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "data.bin.part").write_bytes(bytes(len(CONTENT) + 5))
+    assert download(item(server), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_wrong_checksum_is_refused_and_nothing_kept(server: Server, tmp_path: Path) -> None:
+    server.files["/data.bin"] = b"something else"
+    with pytest.raises(HyCalError, match="expected"):
+        download(item(server), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_files_and_strange_addresses(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(HyCalError, match="404"):
+        download(Download(server.url("nothing"), None), tmp_path)
+    with pytest.raises(HyCalError, match="expected an http"):
+        download(Download("file:///etc/passwd", None), tmp_path)
+
+
+def test_no_server_is_an_error_that_says_so(server: Server, tmp_path: Path) -> None:
+    url = server.url()
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(HyCalError, match="cannot be fetched"):
+        download(Download(url, None), tmp_path, pause=0)
+
+
+def archive(*names: str) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as file:
+        for name in names:
+            info = tarfile.TarInfo(name)
+            info.size = 3
+            file.addfile(info, io.BytesIO(b"abc"))
+    return buffer.getvalue()
+
+
+def spec(*files: Download) -> DataSetSpec:
+    return DataSetSpec(
+        name="toy", title="Toy", layout="dtd", classes=1, images={}, text="{}", home="home", files=files
+    )
+
+
+def test_fetch_verifies_then_unpacks_once(server: Server, tmp_path: Path) -> None:
+    server.files["/x.tar.gz"] = archive("a/1.jpg", "a/2.jpg")
+    said: list[str] = []
+    toy = spec(item(server, "x.tar.gz", server.files["/x.tar.gz"]), Download(server.url(), None))
+    fetch(toy, tmp_path, say=said.append)
+    assert (tmp_path / "a" / "2.jpg").read_bytes() == b"abc"
+    assert any("sha256 verified" in line for line in said)
+    assert any("states no checksum" in line for line in said)
+    (tmp_path / "x.tar.gz").unlink()
+    fetch(toy, tmp_path, say=said.append)
+    assert not (tmp_path / "x.tar.gz").exists() and "before" in "".join(said)
+
+
+def test_fetch_of_a_hostile_archive_writes_nothing(server: Server, tmp_path: Path) -> None:
+    server.files["/x.tar.gz"] = archive("good", "../evil")
+    with pytest.raises(HyCalError, match="not safe"):
+        fetch(spec(Download(server.url("x.tar.gz"), None)), tmp_path / "in", say=lambda line: None)
+    assert [path.name for path in (tmp_path / "in").iterdir()] == ["x.tar.gz"]
+    assert not (tmp_path / "evil").exists()
+
+
+def test_an_archive_inside_the_archive(server: Server, tmp_path: Path) -> None:
+    inner = archive("cats/1.jpg")
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as file:
+        info = tarfile.TarInfo("top/inner.tar.gz")
+        info.size = len(inner)
+        file.addfile(info, io.BytesIO(inner))
+    server.files["/x.tar"] = buffer.getvalue()
+    fetch(spec(Download(server.url("x.tar"), None, "top/inner.tar.gz")), tmp_path, say=lambda line: None)
+    assert (tmp_path / "top" / "cats" / "1.jpg").is_file()
+
+
+def test_a_set_that_is_not_published_any_more(tmp_path: Path) -> None:
+    with pytest.raises(HyCalError, match="by hand"):
+        fetch(find_dataset("cars"), tmp_path, say=lambda line: None)

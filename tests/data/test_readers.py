@@ -1,0 +1,122 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hycal.data import read_csv, read_folder, read_jsonl, read_npz
+from hycal.data.listing import list_images
+from hycal.errors import HyCalError
+from tests.data.building import image, text
+
+
+def test_class_folders_are_one_domain_called_as_the_folder(tmp_path: Path) -> None:
+    for label in ("cat", "ant"):
+        image(tmp_path / "zoo" / label / "1.jpg")
+    sets = read_folder(tmp_path / "zoo")
+    assert list(sets) == ["zoo"] and sets["zoo"].class_names == ("ant", "cat")
+    assert [(s.label, s.split) for s in sets["zoo"].samples] == [(0, ""), (1, "")]
+
+
+def test_splits_and_domains(tmp_path: Path) -> None:
+    image(tmp_path / "digit" / "train" / "7" / "a.jpg")
+    image(tmp_path / "digit" / "test" / "8" / "more" / "b.jpg")
+    image(tmp_path / "flower" / "Validation" / "rose" / "c.jpg")
+    sets = read_folder(tmp_path)
+    assert sets["digit"].counts() == {"train": 1, "test": 1} and sets["digit"].class_names == ("7", "8")
+    assert sets["flower"].counts() == {"val": 1}
+    one = read_folder(tmp_path / "digit")
+    assert list(one) == ["digit"] and one["digit"].counts() == {"train": 1, "test": 1}
+
+
+def test_a_class_may_be_called_test(tmp_path: Path) -> None:
+    image(tmp_path / "x" / "test" / "1.jpg")
+    assert read_folder(tmp_path / "x")["x"].class_names == ("test",)
+
+
+def test_folders_without_classes_or_files_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(HyCalError, match="no files"):
+        read_folder(tmp_path)
+    image(tmp_path / "1.jpg")
+    with pytest.raises(HyCalError, match="no class folders"):
+        read_folder(tmp_path)
+
+
+def test_csv_and_jsonl_say_the_same(tmp_path: Path) -> None:
+    text(tmp_path / "m.csv", ["file,label,split,domain", "a.jpg,cat,train,zoo", '"b, c.jpg",ant,test,', ""])
+    lines = ['{"file": "a.jpg", "label": "cat", "split": "train", "domain": "zoo"}', ""]
+    lines.append('{"file": "b, c.jpg", "label": "ant", "split": "test"}')
+    text(tmp_path / "m.jsonl", lines)
+    for sets in (read_csv(tmp_path / "m.csv"), read_jsonl(tmp_path / "m.jsonl")):
+        assert list(sets) == ["m", "zoo"] and sets["zoo"].counts() == {"train": 1}
+        assert sets["m"].samples[0].source.name == str(tmp_path / "b, c.jpg")
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "says"),
+    [
+        ("m.csv", ["path,class", "a.jpg,cat"], "expected a header"),
+        ("m.csv", ["file,label"], "lists no images"),
+        ("m.csv", ["file,label", "a.jpg,"], "line 2"),
+        ("m.csv", ["file,label,split", "a.jpg,cat,dev"], "'dev'"),
+        ("m.jsonl", ['{"file": "a.jpg", "label": "cat"}', "{"], "line 2 is not JSON"),
+        ("m.jsonl", ["[1]"], "expected an object"),
+        ("m.jsonl", ['{"file": "a.jpg", "label": [1]}'], "expected text"),
+    ],
+)
+def test_wrong_manifests_name_the_line(tmp_path: Path, name: str, lines: list[str], says: str) -> None:
+    path = text(tmp_path / name, lines)
+    with pytest.raises(HyCalError, match=says):
+        (read_csv if name.endswith("csv") else read_jsonl)(path)
+
+
+def test_missing_manifests_are_errors(tmp_path: Path) -> None:
+    for read in (read_csv, read_jsonl, read_npz):
+        with pytest.raises(HyCalError):
+            read(tmp_path / "nowhere")
+
+
+def test_npz_of_images(tmp_path: Path) -> None:
+    pixels = np.zeros((3, 8, 8), dtype=np.uint8)
+    np.savez(tmp_path / "a.npz", images=pixels, labels=np.array(["cat", "ant", "cat"]))
+    images = read_npz(tmp_path / "a.npz")
+    assert images.class_names == ("ant", "cat") and [s.label for s in images.samples] == [1, 0, 1]
+    np.savez(
+        tmp_path / "b.npz",
+        train_images=pixels,
+        train_labels=np.array([[0], [1], [1]]),
+        test_images=pixels[:1],
+        test_labels=np.array([1]),
+        class_names=np.array(["ant", "cat"]),
+    )
+    images = read_npz(tmp_path / "b.npz")
+    assert images.counts() == {"train": 3, "test": 1} and images.class_names == ("ant", "cat")
+
+
+def test_wrong_npz_files_are_errors(tmp_path: Path) -> None:
+    pixels = np.zeros((2, 8, 8), dtype=np.uint8)
+    wrong = {
+        "expected images and labels": {"x": pixels},
+        "2 images but 1": {"images": pixels, "labels": np.array([1])},
+        "none of its 1": {"images": pixels, "labels": np.array([0, 1]), "class_names": np.array(["a"])},
+        "fractional": {"images": pixels, "labels": np.array([0.5, 1])},
+        "plain arrays": {"images": np.array([{}, {}], dtype=object), "labels": np.array([0, 1])},
+    }
+    for says, arrays in wrong.items():
+        np.savez(tmp_path / "x.npz", **arrays)
+        with pytest.raises(HyCalError, match=says):
+            read_npz(tmp_path / "x.npz")
+
+
+def test_listing_takes_everything(tmp_path: Path) -> None:
+    image(tmp_path / "digit" / "train" / "7" / "a.jpg")
+    image(tmp_path / "loose.jpg")
+    text(tmp_path / "m.csv", ["file,label", "loose.jpg,cat"])
+    listed = list_images(tmp_path)
+    assert [(i.file, i.label, i.domain, i.split) for i in listed] == [
+        ("digit/train/7/a.jpg", "7", "digit", "train"),
+        ("loose.jpg", "", tmp_path.name, ""),
+        ("m.csv", "", tmp_path.name, ""),
+    ]
+    assert [(i.label, i.domain) for i in list_images(tmp_path / "m.csv")] == [("cat", "m")]
+    with pytest.raises(HyCalError, match="expected a folder"):
+        list_images(tmp_path / "loose.jpg")

@@ -1,0 +1,199 @@
+import io
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hycal.embedding import EmbeddingCache, ImageFile, ImageRow, embed
+from hycal.embedding.pipeline import Tick
+from hycal.embedding.sources import ImageSource, image_files
+from hycal.errors import HyCalError
+from tests.embedding.test_decoding import file_of, giant_png
+from tests.embedding.tiny import TinyEncoder, make_folder, picture
+
+
+def sources_in(folder: Path) -> list[ImageSource]:
+    return [ImageFile(path) for path in image_files(folder)]
+
+
+def test_rows_are_the_encoders_rows_in_order(tmp_path: Path) -> None:
+    sources = sources_in(make_folder(tmp_path))
+    encoder = TinyEncoder()
+    result = embed(sources, encoder, batch=4)
+    alone = [
+        encoder.encode(encoder.preprocess(picture(1000 * c + i))[None])[0] for c in range(2) for i in range(5)
+    ]
+    assert np.allclose(result.rows, alone, atol=1e-6)
+    assert result.kept.tolist() == list(range(10)) and result.encoded == 10 and not result.skipped
+
+
+def test_a_row_does_not_depend_on_the_rest_of_the_run(tmp_path: Path) -> None:
+    sources = sources_in(make_folder(tmp_path, images=20))
+    whole = embed(sources, TinyEncoder()).rows
+    order = np.random.default_rng(0).permutation(len(sources))
+    assert embed([sources[i] for i in order], TinyEncoder()).rows.tobytes() == whole[order].tobytes()
+    assert embed(sources[17:18], TinyEncoder()).rows.tobytes() == whole[17:18].tobytes()
+
+
+def test_batches_are_full_except_the_last(tmp_path: Path) -> None:
+    encoder = TinyEncoder()
+    embed(sources_in(make_folder(tmp_path)), encoder, batch=4)
+    assert [shape[0] for shape in encoder.calls] == [4, 4, 2]
+
+
+def test_a_second_run_encodes_nothing_even_after_renaming(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "images")
+    encoder = TinyEncoder()
+    with EmbeddingCache.of(encoder, tmp_path / "cache") as cache:
+        first = embed(sources_in(folder), encoder, store=cache)
+    (folder / "class_0").rename(folder / "class_9")
+    shutil.copy(folder / "class_9" / "000.png", folder / "class_9" / "copy.png")
+    with EmbeddingCache.of(encoder, tmp_path / "cache") as cache:
+        second = embed(sources_in(folder), encoder, store=cache)
+    assert second.encoded == 0
+    assert np.array_equal(second.rows, first.rows[[5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 0]])
+
+
+def test_duplicates_are_encoded_once(tmp_path: Path) -> None:
+    sources = sources_in(make_folder(tmp_path)) * 7
+    result = embed(sources, TinyEncoder(), batch=4)
+    assert result.encoded == 10 and len(result.rows) == 70
+
+
+def test_a_cache_of_another_encoder_is_refused(tmp_path: Path) -> None:
+    with (
+        EmbeddingCache.of(TinyEncoder(seed=1), tmp_path) as cache,
+        pytest.raises(HyCalError, match="two encoders cannot be compared"),
+    ):
+        embed([], TinyEncoder(seed=2), store=cache)
+
+
+def test_no_sources_give_no_rows() -> None:
+    result = embed([], TinyEncoder())
+    assert result.rows.shape == (0, 12) and result.kept.shape == (0,)
+
+
+def test_progress_ends_at_the_total(tmp_path: Path) -> None:
+    ticks: list[Tick] = []
+    embed(sources_in(make_folder(tmp_path, images=100)), TinyEncoder(), watch=ticks.append)
+    assert ticks[-1] == Tick(done=200, total=200, encoded=200, skipped=0)
+    assert [tick.done for tick in ticks] == sorted(tick.done for tick in ticks) and len(ticks) > 5
+
+
+def test_rows_of_arrays(tmp_path: Path) -> None:
+    pixels = np.stack([np.asarray(picture(i)) for i in range(3)])
+    sources: list[ImageSource] = [ImageRow(pixels, i, "train.h5") for i in range(3)]
+    sources.append(ImageRow(pixels.astype(np.float64), 1, "bad.h5"))
+    result = embed(sources, TinyEncoder())
+    assert len(result.rows) == 3
+    assert [(skip.name, "uint8" in skip.reason) for skip in result.skipped] == [("bad.h5[1]", True)]
+
+
+class BlindEncoder(TinyEncoder):
+    """Gives nothing for dark images, as an overflowing network might."""
+
+    def encode(self, batch: np.ndarray) -> np.ndarray:
+        rows = super().encode(batch)
+        rows[batch.mean(axis=(1, 2, 3)) < -0.4] = np.nan
+        return rows
+
+
+def test_rows_that_are_not_finite_are_reported(tmp_path: Path) -> None:
+    Image.new("RGB", (9, 9)).save(tmp_path / "dark.png")
+    picture(1).save(tmp_path / "good.png")
+    result = embed(sources_in(tmp_path), BlindEncoder())
+    assert result.kept.tolist() == [1] and "finite" in result.skipped[0].reason
+
+
+class StrictEncoder(TinyEncoder):
+    """Refuses a batch with a dark image in it, as ONNX encoders refuse one with a row that is not finite."""
+
+    def encode(self, batch: np.ndarray) -> np.ndarray:
+        if (batch.mean(axis=(1, 2, 3)) < -0.4).any():
+            raise HyCalError("not finite")
+        return super().encode(batch)
+
+
+def test_an_image_that_spoils_its_batch_is_reported_alone(tmp_path: Path) -> None:
+    make_folder(tmp_path)
+    Image.new("RGB", (9, 9)).save(tmp_path / "dark.png")
+    result = embed(sources_in(tmp_path), StrictEncoder())
+    assert len(result.rows) == 10 and [Path(skip.name).name for skip in result.skipped] == ["dark.png"]
+
+
+def test_an_encoder_that_refuses_everything_stops_the_run(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        Image.new("RGB", (9, 9 + len(name)), (ord(name[0]) - 97, 0, 0)).save(tmp_path / name)
+    with pytest.raises(HyCalError, match="not finite"):
+        embed(sources_in(tmp_path), StrictEncoder())
+
+
+def test_what_was_encoded_before_a_failure_is_kept(tmp_path: Path) -> None:
+    class Failing(TinyEncoder):
+        def encode(self, batch: np.ndarray) -> np.ndarray:
+            if len(self.calls) == 2:
+                raise RuntimeError("out of memory")
+            return super().encode(batch)
+
+    sources = sources_in(make_folder(tmp_path / "images", images=10))
+    encoder = Failing()
+    with EmbeddingCache.of(encoder, tmp_path / "cache") as cache:
+        with pytest.raises(RuntimeError, match="out of memory"):
+            embed(sources, encoder, store=cache, batch=4)
+        assert len(cache) == 8
+
+
+def make_mixed_folder(folder: Path) -> tuple[set[str], set[str]]:
+    """Write every kind of file that real folders hold; return the names of the good and of the bad."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    deep = Image.fromarray(np.linspace(0, 65535, 400).astype(np.uint16).reshape(20, 20))
+    frames = [picture(20 + i) for i in range(3)]
+    good = {
+        "good.jpg": file_of(picture(1), "JPEG"),
+        "deep.png": file_of(deep, "PNG"),
+        "cmyk.jpg": file_of(picture(2).convert("CMYK"), "JPEG"),
+        "animated.gif": file_of(frames[0], "GIF", save_all=True, append_images=frames[1:]),
+        "rotated.jpg": file_of(picture(3), "JPEG", exif=exif),
+        "palette.png": file_of(picture(4).convert("P"), "PNG", transparency=b"\x10" * 16),
+        "no_suffix": file_of(picture(5), "PNG"),
+    }
+    bad = {
+        "empty.jpg": b"",
+        "truncated.jpg": file_of(picture(6, size=(200, 200)), "JPEG")[:4000],
+        "giant.png": giant_png(20_000),
+        "strip.png": file_of(Image.new("1", (1, 5000)), "PNG"),
+        "notes.txt": b"not an image",
+        "text.png": b"neither",
+    }
+    for name, content in {**good, **bad}.items():
+        (folder / name).write_bytes(content)
+    (folder / "gone.jpg").symlink_to(folder / "nowhere.jpg")
+    os.mkfifo(folder / "pipe.jpg")
+    (folder / "loop").symlink_to(folder)
+    (folder / ".hidden.jpg").write_bytes(b"")
+    return set(good), {*bad, "gone.jpg", "pipe.jpg"}
+
+
+def test_a_folder_of_everything_ends_with_every_good_image_and_every_reason(tmp_path: Path) -> None:
+    good, bad = make_mixed_folder(tmp_path)
+    sources = sources_in(tmp_path)
+    result = embed(sources, TinyEncoder(), batch=4)
+    assert {Path(sources[i].name).name for i in result.kept} == good
+    assert {Path(skip.name).name for skip in result.skipped} == bad
+    assert all(skip.reason for skip in result.skipped)
+    reasons = {Path(skip.name).name: skip.reason for skip in result.skipped}
+    assert reasons["empty.jpg"] == "empty file (0 bytes)"
+    assert "400,000,000" in reasons["giant.png"] or "limit" in reasons["giant.png"]
+    assert "truncated" in reasons["truncated.jpg"] and "regular file" in reasons["pipe.jpg"]
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(HyCalError, match="does not exist"):
+        image_files(tmp_path / "nowhere")
+    (tmp_path / "file").write_bytes(io.BytesIO().getvalue())
+    with pytest.raises(HyCalError, match="is a file"):
+        image_files(tmp_path / "file")

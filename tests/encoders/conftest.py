@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hycal.encoders.files import locate
+from hycal.encoders.loading import load_encoder
+from hycal.encoders.table import find_spec
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Development data beside the repository, or where HYCAL_DATA says."""
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
+    folder = Path(os.environ.get("HYCAL_DATA", beside))
+    if not (folder / "xd8-images").is_dir():
+        pytest.skip(f"needs the development images; there is no {folder / 'xd8-images'} (set HYCAL_DATA)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def w8():
+    spec = find_spec("clip-vit-b16-w8")
+    if locate(spec).missing:
+        pytest.skip("needs clip-vit-b16-w8: run `hycal encoders get clip-vit-b16-w8`")
+    return load_encoder("clip-vit-b16-w8", threads=2)
+
+
+@pytest.fixture(scope="session")
+def builtin():
+    return load_encoder("builtin", threads=1)
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
