@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from hycal.fusion import Fusion, pair_length
 from hycal.records import ClassRecord
-from hycal.statistics import covariance_factors
+from hycal.statistics import covariance_factors, directions
 from hycal.validation import Doubles, Floats
 
 _NUMBERS_AT_ONCE = 4_000_000  # float64 work space while learning: 32 MB
@@ -174,7 +174,7 @@ class GaussianBank:
             text[:, 0] = [member.text for member in members]
         fusion = self.shape.fusion
         fused = fusion.fuse(samples, text)
-        means = _directions(fused.mean(axis=1))
+        means = directions(fused.mean(axis=1))
         factors = covariance_factors(fused - means[:, None], self.shape.scale, self.shape.ridge)
         spread = (factors @ means[:, :, None])[:, :, 0]
         centres = means - (spread[:, None] @ factors)[:, 0]
@@ -191,8 +191,3 @@ class GaussianBank:
         fusion = self.shape.fusion
         return np.concatenate([fusion.image_part(x), fusion.constant(x, text)[..., None]], axis=-1)
 
-
-def _directions(means: Doubles) -> Doubles:
-    """Scale means to unit length; a mean of opposite samples has no direction and stays zero."""
-    lengths = np.linalg.norm(means, axis=1, keepdims=True)
-    return np.divide(means, lengths, out=np.zeros_like(means), where=lengths > 1e-12)

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 _FEWEST_ROWS = 64  # below this a chunk is too thin for an efficient product
@@ -49,3 +51,30 @@ def in_chunks(work: Callable[[slice], Any], rows: int, *, numbers_per_row: int, 
     with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(work, chunks):
             pass
+
+
+def map_rows(
+    work: Callable[[npt.NDArray[np.float64]], npt.NDArray[Any]],
+    X: npt.NDArray[Any],
+    *,
+    width: int,
+    numbers_per_row: int,
+) -> npt.NDArray[np.float64]:
+    """Return `work` of all rows of X, shape (n, width): in chunks, side by side, in float64.
+
+    Parameters
+    ----------
+    work : callable
+        Takes some rows of X as float64 and returns as many rows of `width` numbers.
+    X : ndarray of shape (n, d)
+    width : int
+    numbers_per_row : int
+        Intermediate numbers that `work` holds for a row.
+    """
+    out = np.empty((len(X), width))
+
+    def fill(rows: slice) -> None:
+        out[rows] = work(X[rows].astype(np.float64))
+
+    in_chunks(fill, len(X), numbers_per_row=numbers_per_row)
+    return out
