@@ -190,4 +190,3 @@ class GaussianBank:
         """Return [image part, constant]: what [v, 1] is multiplied with."""
         fusion = self.shape.fusion
         return np.concatenate([fusion.image_part(x), fusion.constant(x, text)[..., None]], axis=-1)
-

@@ -118,26 +118,15 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     def announce(self, text: Mapping[Any, npt.ArrayLike], *, domain: str | None = None) -> Self:
         """Name classes to come: candidates from now on, told by their text until images of them are learned.
 
-        Only for methods that can score a class by its text alone. A class that is known already keeps its images.
-
-        Parameters
-        ----------
-        text : mapping
-            Unit text embedding by label.
-        domain : str, optional
-            Domain of these classes; may be left to the first `partial_fit`.
-
-        Returns
-        -------
-        self
+        Only for methods that can score a class by its text alone. A class that is known already keeps its images; a
+        domain that is not given here is that of the first `partial_fit`.
         """
         self._check_params()
-        if not text:
+        vectors = check_text(text, width=self._width)
+        if not vectors:
             raise HyCalError("No classes were announced. Pass text={label: vector} with at least one label.")
-        width = self._width or np.asarray(next(iter(text.values()))).shape[-1]
-        if domain is not None:
-            check_label(domain)
-        self._install((self._records or Records({})).announce(check_text(text, width=width), domain))
+        check_label(domain or "")
+        self._install((self._records or Records({})).announce(vectors, domain))
         return self
 
     def forget(self, labels: Any) -> Self:
@@ -246,8 +235,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         self._check_params()
         embeddings = check_embeddings(X, width=width, owner=type(self).__name__)
         labels = check_labels(y, rows=len(embeddings))
-        if domain is not None:
-            check_label(domain)
+        check_label(domain or "")
         return Step.of(embeddings, labels, domain, check_text(text, width=embeddings.shape[1]))
 
     def _check_params(self) -> None:

@@ -69,4 +69,3 @@ def dual_precision_times(B: Doubles, ridge: float, vectors: Doubles) -> Doubles:
     """Return them from the kernel of the centred samples, (N, N)."""
     coefficients = solve_ridge(gram_matrix(len(B), [B.T]), ridge, B @ vectors.T)
     return (vectors - coefficients.T @ B) / ridge
-

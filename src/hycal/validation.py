@@ -111,9 +111,13 @@ def check_one_kind(labels: Iterable[Label]) -> None:
         )
 
 
-def check_text(text: Mapping[Any, npt.ArrayLike] | None, *, width: int) -> dict[Label, Floats]:
-    """Return unit float32 text vectors by label, or say which one is wrong."""
-    return {check_label(label): _text_vector(label, vector, width) for label, vector in (text or {}).items()}
+def check_text(text: Mapping[Any, npt.ArrayLike] | None, *, width: int | None) -> dict[Label, Floats]:
+    """Return unit float32 text vectors by label, or say which one is wrong; no width means that of the first."""
+    checked: dict[Label, Floats] = {}
+    for label, vector in (text or {}).items():
+        width = width or np.size(vector)
+        checked[check_label(label)] = _text_vector(label, vector, width)
+    return checked
 
 
 def _text_vector(label: object, vector: npt.ArrayLike, width: int) -> Floats:

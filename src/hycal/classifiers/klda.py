@@ -18,7 +18,7 @@ from hycal.records import Records
 from hycal.validation import Doubles, Floats
 
 _RCOND = 1e-15
-_NOISE = "the pseudo-inverse inverts rounding noise while N - C < D, and {} rounds differently"
+_NOISE = "the pseudo-inverse inverts rounding noise while N - C < D, and {} differently"
 
 
 class KLDA(IncrementalClassifier):
@@ -36,7 +36,7 @@ class KLDA(IncrementalClassifier):
     ----------
     n_components : int, default=5000
         D, the number of Fourier features.
-    gamma : float, default=1.0
+    gamma : float, default=0.1
         Of the kernel exp(-gamma |x - y|^2). The published values belong to embeddings of other lengths.
     mode : {"regularised", "faithful"}, default="regularised"
         "regularised" adds r to the scatter, as the author's later code does. "faithful" is the published form: the
@@ -81,7 +81,7 @@ class KLDA(IncrementalClassifier):
         self,
         *,
         n_components: int = 5000,
-        gamma: float = 1.0,
+        gamma: float = 0.1,
         mode: str = "regularised",
         reg: float = 1e-3,
         ensemble: int = 1,
@@ -100,8 +100,8 @@ class KLDA(IncrementalClassifier):
         if self.mode == "regularised":
             return {}
         return {
-            "label_permutation": _NOISE.format("another order of the classes"),
-            "precision": _NOISE.format("an embedding of another precision"),
+            "label_permutation": _NOISE.format("classes in another order round"),
+            "precision": _NOISE.format("an embedding rounded before may round"),
         }
 
     def _derive(self, records: Records, previous: Any) -> list[LinearHead]:

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from hycal.features import Kernel, LinearHead, Relu, one_hot
 from hycal.records import Records
-from hycal.ridge import gram_matrix, ridge_weights, solve_ridge
+from hycal.ridge import ridge_weights, solve_ridge
 from hycal.scoring import probabilities
 from hycal.validation import Doubles, Floats
 from hycal.zero_shot import ZERO_SHOT, ZeroShotFusion, text_weights
@@ -28,9 +28,9 @@ _ADAPTER_CONSTRAINTS: Mapping[str, list[Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class _Fused:
-    """The adapter, the zero-shot classifier of all announced classes, and which of them have images."""
+    """The adapter if any class has images, the zero-shot classifier of all classes, and which of them have images."""
 
-    adapter: LinearHead
+    adapter: LinearHead | None
     names: LinearHead | None
     learned: npt.NDArray[np.bool_]
 
@@ -46,32 +46,31 @@ class _RAIL(ZeroShotFusion):
         """Return the regression on the images of all learned classes, one column per class of the records."""
 
     def _derive(self, records: Records, previous: Any) -> _Fused:
+        learned = records.counts > 0
         names = LinearHead.on_embeddings(text_weights(records)) if self._fuses else None
-        return _Fused(self._adapter(records), names, records.counts > 0)
+        return _Fused(self._adapter(records) if learned.any() else None, names, learned)
 
     def _score(self, derived: _Fused, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         if derived.names is None:
+            assert derived.adapter is not None  # without names there are no classes without images
             return derived.adapter(X, columns)
         scores = probabilities(derived.names(X))
         known = derived.learned[scores.argmax(axis=1)]
-        if known.any():
+        if derived.adapter is not None and known.any():
             fused = (1.0 - self.fusion_weight) * scores[known]
             scores[known] = fused + self.fusion_weight * derived.adapter(X[known])
         return scores if columns is None else scores[:, columns]
 
 
-_FUSION_NOTES = """
-    Where zero-shot picks a class that has images, its probabilities p are blended with the adapter, (1 - w) p + w a; where
-    it picks a class that was only announced, p stands. p is the softmax of 100 x.t over every class of the model,
-    announced ones included, whatever the candidates; a is 0 for classes without images."""
-
-
 class PrimalRAIL(_RAIL):
-    __doc__ = rf"""Ridge regression on random ReLU features, fused with zero-shot.
+    r"""Ridge regression on random ReLU features, fused with zero-shot.
 
-    .. math:: a(x) = \phi(x)^\top (\Phi^\top \Phi + \lambda I)^{{-1}} \Phi^\top Y, \quad \phi(x) = \max(0, V x)
+    .. math:: a(x) = \phi(x)^\top (\Phi^\top \Phi + \lambda I)^{-1} \Phi^\top Y, \quad \phi(x) = \max(0, V x)
 
-    with V drawn once from U(-1/sqrt(d), 1/sqrt(d)) and Y the one-hot labels.{_FUSION_NOTES}
+    with V drawn once from U(-1/sqrt(d), 1/sqrt(d)) and Y the one-hot labels. Where zero-shot picks a class that has
+    images, its probabilities p are blended with the adapter, (1 - w) p + w a; where it picks a class that was only
+    announced, p stands. p is the softmax of 100 x.t over every class of the model, announced ones included, whatever
+    the candidates; a is 0 for classes without images.
 
     Parameters
     ----------
@@ -81,7 +80,7 @@ class PrimalRAIL(_RAIL):
         Lambda.
     fusion_weight : float in [0, 1], default=0.8
         w, the adapter's share.
-    zero_shot : {{"fuse", "none"}}, default="fuse"
+    zero_shot : {"fuse", "none"}, default="fuse"
         "none" is the adapter alone and needs no text.
     random_state : int, default=0
         Seed of V.
@@ -133,11 +132,11 @@ class PrimalRAIL(_RAIL):
 
 
 class DualRAIL(_RAIL):
-    __doc__ = rf"""Kernel ridge regression, fused with zero-shot.
+    r"""Kernel ridge regression, fused with zero-shot.
 
-    .. math:: a(x) = k(x)^\top (K + \lambda I)^{{-1}} Y, \quad k(x, x_i) = \exp(-\gamma |x - x_i|^2)
+    .. math:: a(x) = k(x)^\top (K + \lambda I)^{-1} Y, \quad k(x, x_i) = \exp(-\gamma |x - x_i|^2)
 
-    over all stored images x_i, with Y the one-hot labels.{_FUSION_NOTES}
+    over all stored images x_i, with Y the one-hot labels. The fusion is that of `PrimalRAIL`.
 
     Parameters
     ----------
@@ -147,7 +146,7 @@ class DualRAIL(_RAIL):
         Lambda.
     fusion_weight : float in [0, 1], default=0.8
         w, the adapter's share.
-    zero_shot : {{"fuse", "none"}}, default="fuse"
+    zero_shot : {"fuse", "none"}, default="fuse"
         "none" is the adapter alone and needs no text.
 
     Notes
