@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -27,6 +27,10 @@ test: lint  ## lint, then every default test
 
 bench: $(READY)  ## speed and memory against the dense reference
 	$(BIN)/python benchmarks/scoring.py
+
+methods: $(READY)  ## time, memory and accuracy of every method on real embeddings
+	$(BIN)/python -m benchmarks.methods
+	$(BIN)/python -m benchmarks.stream
 
 clean:  ## remove everything that make made
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

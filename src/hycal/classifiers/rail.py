@@ -181,7 +181,7 @@ class DualRAIL(_RAIL):
 
     def _adapter(self, records: Records) -> LinearHead:
         kernel = Kernel(records.stacked().astype(np.float64), self.gamma)
-        matrix = np.asfortranarray(kernel(kernel.samples))
+        matrix = kernel(kernel.samples).T  # symmetric, and in Fortran order without a copy
         return LinearHead(
             kernel, solve_ridge(matrix, self.ridge, one_hot(records.counts)).T, np.zeros(len(records.counts))
         )
