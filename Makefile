@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo test test-torch lint bench clean
+.PHONY: help demo test test-torch lint bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -31,7 +31,11 @@ test-torch:  ## agreement of the torch back ends, in an environment of its own (
 	.venv-torch/bin/pytest -q tests/encoders/test_torch.py
 
 bench: $(READY)  ## speed and memory against the dense reference
-	$(BIN)/python benchmarks/scoring.py
+	$(BIN)/python -m benchmarks.scoring
+
+methods: $(READY)  ## time, memory and accuracy of every method on real embeddings
+	$(BIN)/python -m benchmarks.methods
+	$(BIN)/python -m benchmarks.stream
 
 clean:  ## remove everything that make made
 	rm -rf .venv .venv-torch build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,6 +1,6 @@
 """Images per second of the pipeline, from files to rows, against the bare encoder on preloaded tensors.
 
-    python benchmarks/embedding.py --images DIR --size 240
+    python -m benchmarks.embedding --images DIR --size 240
 
 Both run in turns on the same images in the same process, so that a busy machine slows both. The pipeline
 reads, hashes, decodes, preprocesses, encodes and writes its cache; the bare loop only encodes.
@@ -45,12 +45,8 @@ def pipeline(encoder: Encoder, paths: list[Path]) -> float:
 
 def main() -> None:
     """Measure, print, and fail below the target."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--images", type=Path, default=Path("../shared/data/xd8-images"), help="folder of images"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=Path, default=Path("../shared/data/xd8-images"), help="folder of images")
     parser.add_argument("--encoder", default="clip-vit-b16-w8")
     parser.add_argument("--size", type=int, default=240, help="how many images, evenly over the folder")
     options = parser.parse_args()

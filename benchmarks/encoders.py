@@ -1,6 +1,6 @@
 """Few-shot accuracy for each discipline: `builtin` against `clip-vit-b16-w8`, in one table.
 
-    python benchmarks/encoders.py [IMAGES] [--shots 5] [--draws 5] [--pool 10] [--tests 5] [--clip-embeddings FOLDER]
+    python -m benchmarks.encoders [IMAGES] [--shots 5] [--draws 5] [--pool 10] [--tests 5] [--clip-embeddings FOLDER]
 
 IMAGES holds DOMAIN/{train,test}/CLASS/*.jpg. The classifier is the nearest class mean on unit embeddings. To stay
 short, only the first `pool` training images of a class (from which the shots are drawn) and its first `tests` test

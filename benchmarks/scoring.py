@@ -1,8 +1,8 @@
 """HyCal against the released-style dense loop, in the same run: learning, scoring, stored bytes; then growth.
 
-    python benchmarks/scoring.py            both tables
-    python benchmarks/scoring.py ratios     300 classes x 512-d, 5, 20 and 50 shots, 2,000 queries
-    python benchmarks/scoring.py growth     1k, 10k and 100k classes of 5 shots, 256 queries; needs 8 GB
+    python -m benchmarks.scoring            both tables
+    python -m benchmarks.scoring ratios     300 classes x 512-d, 5, 20 and 50 shots, 2,000 queries
+    python -m benchmarks.scoring growth     1k, 10k and 100k classes of 5 shots, 256 queries; needs 8 GB
 
 The dense loop treats classes one by one, so it is timed on a part of them and scaled up. Every time is the best of a
 few runs. Absolute times depend on the machine and on what else it does; the ratios are the result.
@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-import dense
+from benchmarks import dense
 from hycal import HyCal
 from hycal.validation import Floats
 
@@ -151,7 +151,7 @@ def main() -> None:
     if options.table != "ratios":
         print("\nclasses  learn (5 shots)              score 256 queries             held for scoring")
         for classes in (1_000, 10_000, 100_000):
-            subprocess.run([sys.executable, __file__, "--classes", str(classes)], check=True)
+            subprocess.run([sys.executable, "-m", "benchmarks.scoring", "--classes", str(classes)], check=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from hycal import HyCal, HyCalError
+from hycal import DualRAIL, HyCal, HyCalError, ZeroShot
 from hycal.streams import Stream, learn
 
 X = np.eye(4)
@@ -38,6 +38,10 @@ def model(**options):
         (lambda m: m.unlearn(X[2:3], ["cat"]), r"'cat'.*1 of 1 embeddings.*never learned"),
         (lambda m: m.merge(HyCal(fusion="image").fit(np.eye(3), ["a", "b", "c"])), r"4 dimensions and the other 3"),
         (lambda m: m.predict(X, classes=["cow"]), r"'cow'"),
+        (lambda m: m.announce({"cow": X[3]}), r"HyCal tells classes by their images, and 'cow' has none yet.*ZeroShot"),
+        (lambda m: m.announce({}), r"No classes were announced"),
+        (lambda m: m.announce({3: X[3]}), r"mix str"),
+        (lambda m: m.announce({"cow": [1.0, 0.0]}), r"shape \(2,\); expected \(4,\)"),
         (lambda m: m.set_params(beta=-2).predict(X), r"'beta'"),
     ],
 )
@@ -128,3 +132,36 @@ def test_readers_see_a_whole_model_while_another_thread_learns():
     for reader in readers:
         reader.join()
     assert sizes <= {8, 16, 24}
+
+
+def test_announced_classes_become_learned_ones():
+    text = {"cat": X[0], "dog": X[1], "hen": X[2]}
+    told = DualRAIL().announce(text).partial_fit(X[:2], ["cat", "dog"], domain="pets")
+    assert told.counts_.tolist() == [1, 1, 0]
+    assert told.domains_.tolist() == ["pets", "pets", ""]
+    told.announce({"cat": X[0]}).partial_fit(X[2:3], ["hen"], domain="birds")
+    plain = DualRAIL().partial_fit(X[:2], ["cat", "dog"], domain="pets", text=text)
+    plain.partial_fit(X[2:3], ["hen"], domain="birds", text=text)
+    assert told.domains_.tolist() == plain.domains_.tolist() == ["pets", "pets", "birds"]
+    np.testing.assert_array_equal(told.decision_function(X), plain.decision_function(X))
+
+
+def test_announced_classes_survive_unlearning_merging_and_forgetting():
+    text = {"cat": X[0], "dog": X[1], "hen": X[2]}
+    told = ZeroShot().announce(text).partial_fit(X[:2], ["cat", "cat"])
+    assert told.unlearn(X[:1], ["cat"]).counts_.tolist() == [1, 0, 0]
+    other = ZeroShot().announce({"owl": X[3]}, domain="birds")
+    assert told.merge(other).classes_.tolist() == ["cat", "dog", "hen", "owl"]
+    assert told.forget("dog").classes_.tolist() == ["cat", "hen", "owl"]
+    assert told.unlearn(X[1:2], ["cat"]).classes_.tolist() == ["hen", "owl"]
+
+
+def test_announcing_belongs_to_one_domain_and_one_text():
+    told = ZeroShot().announce({"cat": X[0]}, domain="pets")
+    with pytest.raises(HyCalError, match="'pets'"):
+        told.announce({"cat": X[0]}, domain="zoo")
+    with pytest.raises(HyCalError, match="differs"):
+        told.announce({"cat": X[1]})
+    with pytest.raises(HyCalError, match=r"expected \(4,\)"):
+        told.announce({"dog": [1.0, 0.0]})
+    assert told.classes_.tolist() == ["cat"]

@@ -133,6 +133,16 @@ MALFORMED = {
     "a sample too few": lambda m, t: t.update(samples=t["samples"][1:]),
     "a negative count": lambda m, t: t.update(counts=np.array([-1, 4, 5])),
     "a count of zero": lambda m, t: t.update(counts=np.array([0, 4, 4])),
+    "a count of zero without a text": lambda m, t: (
+        m.update(method="NCM", parameters={}),
+        t.update(counts=np.array([0, 4, 4]), has_text=np.array([0, 1, 1], np.uint8), texts=t["texts"][1:]),
+    ),
+    "a count of zero where names are enough, without a text": lambda m, t: (
+        m.update(method="ZeroShot", parameters={}),
+        t.update(counts=np.array([0, 4, 4]), has_text=np.array([0, 1, 1], np.uint8), texts=t["texts"][1:]),
+    ),
+    "a memo that is no object": lambda m, t: m.update(memo=[1]),
+    "a memo that the method never wrote": lambda m, t: m.update(memo={"ridge": 1.0}),
     "a count that overflows": lambda m, t: t.update(counts=np.array([2**62, 2**62, 8])),
     "counts of another type": lambda m, t: t.update(counts=t["counts"].astype(np.float32)),
     "texts of another width": lambda m, t: t.update(texts=t["texts"][:, 1:]),

@@ -99,13 +99,9 @@ def _version(package: str) -> str:
 
 def main() -> None:
     """Parse the command line and build."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, required=True, help="folder DOMAIN/{train,test}/CLASS/*.jpg")
-    parser.add_argument(
-        "--out", type=Path, default=Path("src/hycal/data/xd8"), help="folder for the package data"
-    )
+    parser.add_argument("--out", type=Path, default=Path("src/hycal/data/xd8"), help="folder for the package data")
     parser.add_argument("--cache", type=Path, help="embedding cache (default: the user's)")
     options = parser.parse_args()
     from hycal.encoders import load_encoder

@@ -26,12 +26,11 @@ import numpy.typing as npt
 from hycal.fusion import Fusion, pair_length
 from hycal.parallel import scratch, side_by_side
 from hycal.records import ClassRecord
-from hycal.statistics import covariance_factors
+from hycal.statistics import covariance_factors, directions
 from hycal.validation import Doubles, Floats
 
 _NUMBERS_AT_ONCE = 500_000  # of float64 in one batch while learning: 4 MB, several times over
 _ROWS_AT_ONCE = 4096  # factor rows in one matrix product: with 1024 queries, a 16 MB result
-_NO_DIRECTION = 1e-12  # a mean this short, of opposite samples, has none and stays zero
 
 
 @dataclass(frozen=True)
@@ -206,7 +205,7 @@ class GaussianBank:
         fused = fusion.fuse(samples, text)
         plain = fused.mean(axis=1)
         lengths = np.linalg.norm(plain, axis=1)
-        means = np.divide(plain, lengths[:, None], out=np.zeros_like(plain), where=lengths[:, None] > _NO_DIRECTION)
+        means = directions(plain)
         factors = covariance_factors(fused - plain[:, None], self.shape.scale, self.shape.ridge)
         spread = (factors @ means[:, :, None])[:, :, 0]
         h = means - (spread[:, None] @ factors)[:, 0]

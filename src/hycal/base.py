@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -22,12 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 from hycal import modelfile
 from hycal.contents import content_of
 from hycal.errors import HyCalError
+from hycal.memory import Derived, Memory
 from hycal.records import Records, Step
 from hycal.scoring import probabilities
 from hycal.validation import (
     Doubles,
     Floats,
-    Label,
     check_embeddings,
     check_label,
     check_labels,
@@ -37,21 +36,6 @@ from hycal.validation import (
 )
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Derived:
-    """What scoring needs, with the records and parameters it was derived from."""
-
-    records: Records
-    parameters: Mapping[str, Any]
-    value: Any
-
-
-class _Memory:
-    """Holds the last `_Derived`, so that answering changes nothing of the classifier itself."""
-
-    last: _Derived | None = None
 
 
 class IncrementalClassifier(ClassifierMixin, BaseEstimator):
@@ -78,11 +62,10 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         different encoders do not merge.
     """
 
-    #: Laws this method cannot keep, with the reason. See `hycal.laws`.
-    broken_laws: ClassVar[Mapping[str, str]] = {}
+    _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {}
     encoder_: str | None = None
     _records: Records | None = None
-    _memory: _Memory
+    _memory: Memory
 
     @abstractmethod
     def _derive(self, records: Records, previous: Any) -> Any:
@@ -93,13 +76,31 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         """Return (n, classes) scores, larger is better, for the classes at `columns`; None means all of them."""
 
     def _check_records(self, records: Records) -> None:
-        """Refuse records that the method cannot use, such as classes without text."""
+        """Refuse records that the method cannot use, such as classes without text, or a memo it never wrote."""
+        if not self._scores_unseen:
+            records.check_seen(type(self).__name__)
+        if records.memo:
+            raise HyCalError(f"{type(self).__name__} remembers nothing beside the samples, but found {records.memo}.")
+
+    def _remember(self, memo: Mapping[str, Any], step: Step) -> Mapping[str, Any]:
+        """Return what to remember beside the samples, as JSON values, once `step` is learned after `memo`."""
+        return memo
+
+    @property
+    def _scores_unseen(self) -> bool:
+        """Whether a class that has a text and no images yet can be a candidate."""
+        return False
+
+    @property
+    def broken_laws(self) -> Mapping[str, str]:
+        """Laws this method cannot keep under its parameters, with the reason. See `hycal.laws`."""
+        return {}
 
     # Learning
 
     def fit(self, X: npt.ArrayLike, y: Any, *, domain: str | None = None, text: TextByLabel = None) -> Self:
         """Forget everything, then learn. Parameters as `partial_fit`."""
-        self._install(Records({}).learn(self._step(X, y, domain, text, width=None)))
+        self._learn(Records({}), self._step(X, y, domain, text, width=None))
         return self
 
     def partial_fit(self, X: npt.ArrayLike, y: Any, *, domain: str | None = None, text: TextByLabel = None) -> Self:
@@ -120,8 +121,21 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        records = self._records or Records({})
-        self._install(records.learn(self._step(X, y, domain, text, width=self._width)))
+        self._learn(self._records or Records({}), self._step(X, y, domain, text, width=self._width))
+        return self
+
+    def announce(self, text: Mapping[Any, npt.ArrayLike], *, domain: str | None = None) -> Self:
+        """Name classes to come: candidates from now on, told by their text until images of them are learned.
+
+        Only for methods that can score a class by its text alone. A class that is known already keeps its images; a
+        domain that is not given here is that of the first `partial_fit`.
+        """
+        self._check_params()
+        vectors = check_text(text, width=self._width)
+        if not vectors:
+            raise HyCalError("No classes were announced. Pass text={label: vector} with at least one label.")
+        check_label(domain or "")
+        self._install((self._records or Records({})).announce(vectors, domain))
         return self
 
     def forget(self, labels: Any) -> Self:
@@ -144,23 +158,9 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 
     def merge(self, other: IncrementalClassifier) -> Self:
         """Learn all that `other` learned: afterwards the model is the one that saw both streams."""
-        if type(other) is not type(self):
-            raise HyCalError(
-                f"Cannot merge a {type(other).__name__} into a {type(self).__name__}; expected the same method. "
-                "Nothing was changed."
-            )
-        mine, theirs = self._table, other._table
-        if other._width != self._width:
-            raise HyCalError(
-                f"Cannot merge: this model has {self._width} dimensions and the other {other._width}. "
-                "Both must be learned with the same encoder."
-            )
-        if None not in (self.encoder_, other.encoder_) and self.encoder_ != other.encoder_:
-            raise HyCalError(
-                f"Cannot merge: this model was learned with encoder {self.encoder_} and the other with "
-                f"{other.encoder_}. Their spaces have nothing in common; encode the images of one again."
-            )
-        self._install(mine.merge(theirs))
+        mine = self._table
+        _check_alike(self, other)
+        self._install(mine.merge(other._table))
         self.encoder_ = self.encoder_ or other.encoder_
         return self
 
@@ -238,14 +238,13 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._memory = _Memory()
+        self._memory = Memory()
 
     def _step(self, X: npt.ArrayLike, y: Any, domain: str | None, text: TextByLabel, *, width: int | None) -> Step:
         self._check_params()
         embeddings = unit_rows(check_embeddings(X, width=width, owner=type(self).__name__))
         labels = check_labels(y, rows=len(embeddings))
-        if domain is not None:
-            check_label(domain)
+        check_label(domain or "")
         return Step.of(embeddings, labels, domain, check_text(text, width=embeddings.shape[1]))
 
     def _check_params(self) -> None:
@@ -254,10 +253,15 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         except InvalidParameterError as error:
             raise HyCalError(str(error)) from None
 
+    def _learn(self, records: Records, step: Step) -> None:
+        learned = records.learn(step)
+        self._check_records(learned)
+        self._install(learned.remembering(self._remember(records.memo, step)))
+
     def _install(self, records: Records) -> None:
         self._check_records(records)
         if self._records is None:
-            self._memory = _Memory()
+            self._memory = Memory()
         self._records = records
         if records.by_label:
             self.n_features_in_ = records.width
@@ -265,12 +269,12 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     def _answer(self, X: npt.ArrayLike, classes: Iterable[Any] | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the scores and the labels of their columns, both of one and the same model."""
         current = self._current()
-        columns = _columns(current.records, classes)
+        columns = None if classes is None else current.records.columns(classes)
         queries = unit_queries(check_embeddings(X, width=current.records.width, owner=type(self).__name__))
         labels = current.records.classes
         return self._score(current.value, queries, columns), labels if columns is None else labels[columns]
 
-    def _current(self) -> _Derived:
+    def _current(self) -> Derived:
         """Return what is derived from the present records and parameters, building it if they changed."""
         self._check_params()
         records, parameters = self._table, self.get_params(deep=False)
@@ -282,15 +286,24 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
             raise HyCalError("Every class was forgotten, so there is nothing to choose from. Learn a class first.")
         self._check_records(records)
         value = self._derive(records, None if usable is None else usable.value)
-        current = self._memory.last = _Derived(records, parameters, value)
+        current = self._memory.last = Derived(records, parameters, value)
         return current
 
 
-def _columns(records: Records, classes: Iterable[Any] | None) -> npt.NDArray[np.intp] | None:
-    if classes is None:
-        return None
-    labels: list[Label] = [check_label(label) for label in classes]
-    if not labels:
-        raise HyCalError("No candidate classes were given. Pass at least one label, or None for all.")
-    records.check_known(labels)
-    return np.array([records.column_of[label] for label in labels], dtype=np.intp)
+def _check_alike(one: IncrementalClassifier, other: IncrementalClassifier) -> None:
+    """Refuse to merge models of two methods, widths or encoders."""
+    if type(other) is not type(one):
+        raise HyCalError(
+            f"Cannot merge a {type(other).__name__} into a {type(one).__name__}; expected the same method. "
+            "Nothing was changed."
+        )
+    if other._width != one._width:
+        raise HyCalError(
+            f"Cannot merge: this model has {one._width} dimensions and the other {other._width}. "
+            "Both must be learned with the same encoder."
+        )
+    if None not in (one.encoder_, other.encoder_) and one.encoder_ != other.encoder_:
+        raise HyCalError(
+            f"Cannot merge: this model was learned with encoder {one.encoder_} and the other with "
+            f"{other.encoder_}. Their spaces have nothing in common; encode the images of one again."
+        )

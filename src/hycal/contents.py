@@ -23,8 +23,10 @@ def content_of(records: Records, method: str, parameters: Mapping[str, Any], enc
     if not ordered:
         raise HyCalError("The model has no classes, so there is nothing to save. Learn a class first.")
     texts = [record.text for record in ordered if record.text is not None]
+    memo = {"memo": dict(records.memo)} if records.memo else {}
     return Content(
         manifest={
+            **memo,
             "method": method,
             "parameters": dict(parameters),
             "encoder": encoder,
@@ -50,9 +52,12 @@ def records_of(content: Content) -> Records:
     _expect(samples.shape[1] == texts.shape[1], "texts as wide as the samples")
     counts, has_text = _integers(tensors, "counts", np.int64), _integers(tensors, "has_text", np.uint8)
     _expect(len(counts) == len(has_text) == len(labels), "one count and one text mark per class")
-    _expect(bool(np.all((counts > 0) & (counts <= len(samples)))), "a positive count for each class")
+    _expect(bool(np.all((counts >= 0) & (counts <= len(samples)))), "counts between none and all of the samples")
+    _expect(bool(np.all((counts > 0) | (has_text == 1))), "a positive count for each class without a text")
     _expect(int(counts.sum()) == len(samples), "as many samples as the counts add up to")
     _expect(bool(np.all(has_text <= 1)) and int(has_text.sum()) == len(texts), "as many texts as classes marked")
+    memo = manifest.get("memo", {})
+    _expect(isinstance(memo, dict), "a memo that is an object")
     ends, text_rows = np.cumsum(counts), np.cumsum(has_text, dtype=np.int64) - 1
     return Records(
         {
@@ -62,7 +67,8 @@ def records_of(content: Content) -> Records:
                 texts[text_rows[i]] if has_text[i] else None,
             )
             for i, (label, domain) in enumerate(zip(labels, domains, strict=True))
-        }
+        },
+        memo,
     )
 
 

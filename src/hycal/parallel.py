@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 from hycal.validation import Floats
@@ -91,3 +92,30 @@ def in_chunks(work: Callable[[slice], Any], rows: int, *, numbers_per_row: int, 
     fair = -(-rows // blas_threads())
     size = min(max(fair, _FEWEST_ROWS), _MOST_ROWS, max(1, most_numbers // max(numbers_per_row, 1)))
     side_by_side(work, [slice(start, min(start + size, rows)) for start in range(0, rows, size)])
+
+
+def map_rows(
+    work: Callable[[npt.NDArray[np.float64]], npt.NDArray[Any]],
+    X: npt.NDArray[Any],
+    *,
+    width: int,
+    numbers_per_row: int,
+) -> npt.NDArray[np.float64]:
+    """Return `work` of all rows of X, shape (n, width): in chunks, side by side, in float64.
+
+    Parameters
+    ----------
+    work : callable
+        Takes some rows of X as float64 and returns as many rows of `width` numbers.
+    X : ndarray of shape (n, d)
+    width : int
+    numbers_per_row : int
+        Intermediate numbers that `work` holds for a row.
+    """
+    out = np.empty((len(X), width))
+
+    def fill(rows: slice) -> None:
+        out[rows] = work(X[rows].astype(np.float64))
+
+    in_chunks(fill, len(X), numbers_per_row=numbers_per_row)
+    return out

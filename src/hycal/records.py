@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hycal.errors import HyCalError
 from hycal.statistics import ClassStatistics
-from hycal.validation import Floats, Label, check_one_kind
+from hycal.validation import Floats, Label, check_label, check_one_kind
 
 _SAME_TEXT = 1e-4  # how far two runs of one text encoder may lie apart
 
@@ -56,9 +56,14 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Records by label. Every operation returns a new table, or raises and leaves this one as it is."""
+    """Records by label. Every operation returns a new table, or raises and leaves this one as it is.
+
+    `memo` holds what a method remembers beside the samples: plain JSON values, stored in the model file. Learning may
+    replace it; forgetting keeps it; merging keeps what this table remembers and adds what only the other does.
+    """
 
     by_label: Mapping[Label, ClassRecord]
+    memo: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:
@@ -100,6 +105,27 @@ class Records:
         """Embedding dimension."""
         return int(self.ordered[0].statistics.samples.shape[1])
 
+    @property
+    def unseen(self) -> list[Label]:
+        """Labels that were announced by their text and have no samples yet."""
+        return [label for label in self.labels if not self.by_label[label].count]
+
+    def stacked(self) -> Floats:
+        """Return every sample, class after class in the order of `labels`, shape (N, d)."""
+        return np.concatenate([record.statistics.samples for record in self.ordered])
+
+    def columns(self, classes: Iterable[Any]) -> npt.NDArray[np.intp]:
+        """Return the positions of the labels `classes`."""
+        labels: list[Label] = [check_label(label) for label in classes]
+        if not labels:
+            raise HyCalError("No candidate classes were given. Pass at least one label, or None for all.")
+        self.check_known(labels)
+        return np.array([self.column_of[label] for label in labels], dtype=np.intp)
+
+    def remembering(self, memo: Mapping[str, Any]) -> Records:
+        """Return the table with another memo."""
+        return replace(self, memo=memo)
+
     def learn(self, step: Step) -> Records:
         """Return the table with `step` learned: new labels appear, known ones grow."""
         self._check_kind(step.samples)
@@ -107,10 +133,21 @@ class Records:
             {label: _grown(label, self.by_label.get(label), samples, step) for label, samples in step.samples.items()}
         )
 
+    def announce(self, text: Mapping[Label, Floats], domain: str | None) -> Records:
+        """Return the table with classes that have a text and no samples yet; a known class keeps its samples."""
+        self._check_kind(text)
+        step = Step({}, domain, text)
+        return self._with(
+            {
+                label: _grown(label, self.by_label.get(label), np.empty((0, len(vector)), np.float32), step)
+                for label, vector in text.items()
+            }
+        )
+
     def merge(self, other: Records) -> Records:
         """Return the table of both models' samples."""
         self._check_kind(other.by_label)
-        return self._with(
+        merged = self._with(
             {
                 label: _grown(
                     label,
@@ -121,12 +158,13 @@ class Records:
                 for label, record in other.by_label.items()
             }
         )
+        return merged.remembering({**other.memo, **self.memo})
 
     def forget(self, labels: Iterable[Label]) -> Records:
         """Return the table without `labels`."""
         unwanted = dict.fromkeys(labels)
         self.check_known(unwanted)
-        return Records({label: record for label, record in self.by_label.items() if label not in unwanted})
+        return replace(self, by_label={k: record for k, record in self.by_label.items() if k not in unwanted})
 
     def remove(self, step: Step) -> Records:
         """Return the table as if the samples of `step` had never been learned; a class left empty is gone."""
@@ -138,7 +176,9 @@ class Records:
                 changed[label] = ClassRecord(old.statistics.remove(samples), old.domain, old.text)
             except HyCalError as error:
                 raise HyCalError(f"Class {label!r}: {error}") from None
-        return Records({k: record for k, record in (dict(self.by_label) | changed).items() if record.count})
+        empty = {label for label, record in changed.items() if not record.count}
+        grown = {**self.by_label, **changed}
+        return replace(self, by_label={k: record for k, record in grown.items() if k not in empty})
 
     def check_known(self, labels: Iterable[Label]) -> None:
         """Refuse labels that are not in the table."""
@@ -150,28 +190,40 @@ class Records:
                 f"classes ({known}). Nothing was changed; check the spelling against classes_."
             )
 
-    def check_text(self, needed_by: str) -> None:
-        """Refuse classes without text where `needed_by` cannot do without."""
+    def check_text(self, needed_by: str, instead: str) -> None:
+        """Refuse classes without text where `needed_by` cannot do without; `instead` says what can."""
         missing = [label for label, record in self.by_label.items() if record.text is None]
         if missing:
             raise HyCalError(
                 f"{needed_by} needs a text embedding for every class, and {_listed(missing)} "
-                f"{'has' if len(missing) == 1 else 'have'} none. Pass text={{label: vector}}, or use image embeddings "
-                'alone (fusion="image").'
+                f"{'has' if len(missing) == 1 else 'have'} none. Pass text={{label: vector}}, or {instead}."
+            )
+
+    def check_seen(self, method: str) -> None:
+        """Refuse classes without samples where `method` learns from samples alone."""
+        unseen = self.unseen
+        if unseen:
+            raise HyCalError(
+                f"{method} tells classes by their images, and {_listed(unseen)} "
+                f"{'has' if len(unseen) == 1 else 'have'} none yet. Learn images with partial_fit, or use a method "
+                "that can tell a class by its text alone, such as ZeroShot. Nothing was changed."
             )
 
     def _check_kind(self, labels: Iterable[Label]) -> None:
         check_one_kind([*list(self.by_label)[:1], *labels])
 
     def _with(self, changed: Mapping[Label, ClassRecord]) -> Records:
-        return Records({**self.by_label, **changed})
+        return replace(self, by_label={**self.by_label, **changed})
 
 
 def _grown(label: Label, old: ClassRecord | None, samples: Floats, step: Step) -> ClassRecord:
     text = step.text.get(label)
     if old is None:
         return ClassRecord(ClassStatistics.of(samples), step.domain or "", text)
-    if step.domain is not None and step.domain != old.domain:
+    domain = old.domain
+    if not old.count and not domain:
+        domain = step.domain or ""  # announced without a domain: the first images say which
+    elif step.domain is not None and step.domain != domain:
         raise HyCalError(
             f"Class {label!r} belongs to domain {old.domain!r} and cannot also be learned in {step.domain!r}. "
             f'Use a label of its own, such as "{step.domain}/{label}", or pass domain={old.domain!r} to update it.'
@@ -181,7 +233,7 @@ def _grown(label: Label, old: ClassRecord | None, samples: Floats, step: Step) -
             f"The text embedding of {label!r} differs from the one it was learned with. "
             "Use one prompt and one text encoder throughout, or forget the class and learn it again."
         )
-    return ClassRecord(old.statistics.add(samples), old.domain, text if old.text is None else old.text)
+    return ClassRecord(old.statistics.add(samples), domain, text if old.text is None else old.text)
 
 
 def _listed(labels: Sequence[Label], most: int = 5) -> str:

@@ -104,6 +104,12 @@ def _row_keys(rows: Floats) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     return rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]
 
 
+def directions(means: Doubles) -> Doubles:
+    """Scale means to unit length; a mean of opposite samples has no direction and stays zero."""
+    lengths = np.linalg.norm(means, axis=1, keepdims=True)
+    return np.divide(means, lengths, out=np.zeros_like(means), where=lengths > 1e-12)
+
+
 def covariance_factors(deviations: Doubles, scale: float, ridge: float) -> Doubles:
     """Return W with R⁻¹ = (I - WᵀW)/ridge for R = scale·S + ridge·I, S the covariance, for a batch of classes.
 

@@ -126,12 +126,13 @@ def check_one_kind(labels: Iterable[Label]) -> None:
         )
 
 
-def check_text(text: Mapping[Any, npt.ArrayLike] | None, *, width: int) -> dict[Label, Floats]:
-    """Return unit float32 text vectors by label, or say which one is wrong."""
+def check_text(text: Mapping[Any, npt.ArrayLike] | None, *, width: int | None) -> dict[Label, Floats]:
+    """Return unit float32 text vectors by label, or say which one is wrong; no width means that of the first."""
     if not text:
         return {}
     labels = [check_label(label) for label in text]
     vectors = [np.asarray(vector, dtype=np.float64) for vector in text.values()]
+    width = width or vectors[0].size
     for label, vector in zip(labels, vectors, strict=True):
         if vector.shape != (width,):
             raise HyCalError(

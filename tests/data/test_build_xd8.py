@@ -91,9 +91,7 @@ def nearest_mean(train: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, n
 @pytest.mark.skipif(
     not (SHARED / "clip-vitb16").is_dir(), reason=f"no reference embeddings in {SHARED}; set HYCAL_DATA"
 )
-@pytest.mark.parametrize(
-    "name", ["aircraft", "art", "digit", "flower", "galaxy", "medical", "satellite", "texture"]
-)
+@pytest.mark.parametrize("name", ["aircraft", "art", "digit", "flower", "galaxy", "medical", "satellite", "texture"])
 def test_bundled_embeddings_are_those_of_the_reference(name: str) -> None:
     domain = bundled.load_xd8()[name]
     n_train, n_test = COUNTS.get(name, (30, 20))

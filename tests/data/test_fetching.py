@@ -159,9 +159,7 @@ def archive(*names: str) -> bytes:
 
 
 def spec(*files: Download) -> DataSetSpec:
-    return DataSetSpec(
-        name="toy", title="Toy", layout="dtd", classes=1, images={}, text="{}", home="home", files=files
-    )
+    return DataSetSpec(name="toy", title="Toy", layout="dtd", classes=1, images={}, text="{}", home="home", files=files)
 
 
 def test_fetch_verifies_then_unpacks_once(server: Server, tmp_path: Path) -> None:

@@ -135,9 +135,7 @@ def test_galaxy_split_is_stratified_and_fixed(tmp_path: Path) -> None:
     for split, each in (("train", 16), ("val", 2), ("test", 2)):
         assert Counter(sample.label for sample in images.of(split)) == dict.fromkeys(range(10), each)
     first = [i for i, sample in enumerate(images.samples) if sample.split == "test"][:5]
-    assert (
-        first == [i for i, s in enumerate(read_dataset("galaxy", tmp_path).samples) if s.split == "test"][:5]
-    )
+    assert first == [i for i, s in enumerate(read_dataset("galaxy", tmp_path).samples) if s.split == "test"][:5]
 
 
 def test_coop_split_wins_and_keeps_its_order(tmp_path: Path) -> None:

@@ -33,9 +33,7 @@ def test_plain_archives_are_unpacked(tmp_path: Path) -> None:
         file.mkdir("a")
         file.writestr("a/d.txt", "hello")
     assert unpack(tmp_path / "x.zip", tmp_path / "out") == 1
-    files = sorted(
-        path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.txt")
-    )
+    files = sorted(path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.txt"))
     assert files == ["a/b.txt", "a/d.txt", "c.txt"]
     assert (tmp_path / "out" / "a" / "b.txt").read_text() == "hello"
 

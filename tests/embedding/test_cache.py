@@ -100,9 +100,7 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(HyCalError, match="Choose another folder"):
         opened(tmp_path / "file")
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "index.sqlite").write_bytes(
-        b"not a database, but long enough to be read as one" * 50
-    )
+    (tmp_path / "other" / "index.sqlite").write_bytes(b"not a database, but long enough to be read as one" * 50)
     with pytest.raises(HyCalError, match="cannot be used"):
         opened(tmp_path / "other")
 

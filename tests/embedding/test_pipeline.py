@@ -23,9 +23,7 @@ def test_rows_are_the_encoders_rows_in_order(tmp_path: Path) -> None:
     sources = sources_in(make_folder(tmp_path))
     encoder = TinyEncoder()
     result = embed(sources, encoder, batch=4)
-    alone = [
-        encoder.encode(encoder.preprocess(picture(1000 * c + i))[None])[0] for c in range(2) for i in range(5)
-    ]
+    alone = [encoder.encode(encoder.preprocess(picture(1000 * c + i))[None])[0] for c in range(2) for i in range(5)]
     assert np.allclose(result.rows, alone, atol=1e-6)
     assert result.kept.tolist() == list(range(10)) and result.encoded == 10 and not result.skipped
 

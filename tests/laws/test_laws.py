@@ -6,16 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hycal import METHODS, HyCal
+from hycal import GDA, KLDA, METHODS, NCM, DualRAIL, FeCAM, HyCal, PrimalRAIL, RanPAC, TipAdapter
 from hycal.base import IncrementalClassifier
 from hycal.laws import LAWS, BrokenLawError, check_laws
 from hycal.streams import Stream
 
+SMALL = {"RanPAC": {"n_components": 64}, "KLDA": {"n_components": 48}, "PrimalRAIL": {"n_components": 64}}
 VARIANTS: dict[str, IncrementalClassifier] = {
-    **{name: method() for name, method in METHODS.items()},
+    **{name: method(**SMALL.get(name, {})) for name, method in METHODS.items()},
     "HyCal concat released": HyCal(fusion="concat", rule="released", alpha=4),
     "HyCal image step": HyCal(fusion="image", alpha=4, beta=0),
     "HyCal average": HyCal(metric="average", reg=1e-2, gamma=0.1),
+    "NCM euclidean": NCM(metric="euclidean"),
+    "GDA alone": GDA(zero_shot="none"),
+    "FeCAM shrunk off the diagonal": FeCAM(alpha1=10, alpha2=10),
+    "FeCAM few-shot": FeCAM(variant="few-shot", alpha1=1),
+    "RanPAC first task": RanPAC(n_components=2048, ridge="first-task"),
+    "RanPAC joint": RanPAC(n_components=16, ridge="joint"),
+    "RanPAC fixed": RanPAC(n_components=16, ridge=10.0),
+    "KLDA ensemble": KLDA(n_components=16, ensemble=3, reg=1e-2),
+    "KLDA faithful": KLDA(n_components=48, mode="faithful"),
+    "PrimalRAIL alone": PrimalRAIL(n_components=16, zero_shot="none"),
+    "DualRAIL alone": DualRAIL(zero_shot="none"),
+    "TipAdapter alone": TipAdapter(zero_shot="none"),
 }
 
 
@@ -60,10 +73,26 @@ def test_laws_find_a_class_that_is_overwritten(law):
         LAWS[law](_LastWins(), Stream.synthetic(0, shots=[[3, 4], [2]], width=8))
 
 
-def test_declared_laws_exist():
-    for method in METHODS.values():
-        assert set(method.broken_laws) <= set(LAWS)
-        assert all(method.broken_laws.values()), "say why"
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_declared_laws_exist_and_are_broken(variant):
+    """A tag that no stream bears out is as wrong as one that is missing."""
+    classifier = VARIANTS[variant]
+    assert set(classifier.broken_laws) <= set(LAWS)
+    assert all(classifier.broken_laws.values()), "say why"
+    shapes = ([[3, 5, 4, 6], [2, 9]], [[7, 6, 8]], [[9] * 6, [1] * 4, [2] * 3], [[9] * 3])
+    tries = [
+        Stream.synthetic(seed, shots=shots, width=width) for seed in range(6) for shots in shapes for width in (4, 24)
+    ]
+    for law in classifier.broken_laws:
+        assert any(_breaks(classifier, law, stream) for stream in tries), f"{law} is kept after all"
+
+
+def _breaks(classifier, law, stream):
+    try:
+        LAWS[law](classifier, stream)
+    except BrokenLawError:
+        return True
+    return False
 
 
 def test_check_laws_runs_them_all():

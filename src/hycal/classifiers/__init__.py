@@ -3,9 +3,46 @@
 from collections.abc import Mapping
 
 from hycal.base import IncrementalClassifier
+from hycal.classifiers.fecam import FeCAM
+from hycal.classifiers.gda import GDA
 from hycal.classifiers.hycal import HyCal
+from hycal.classifiers.klda import KLDA
+from hycal.classifiers.ncm import NCM
+from hycal.classifiers.rail import DualRAIL, PrimalRAIL
+from hycal.classifiers.ranpac import RanPAC
+from hycal.classifiers.slda import SLDA
+from hycal.classifiers.tip_adapter import TipAdapter
+from hycal.classifiers.zero_shot import ZeroShot
 
 #: Every method by name. Laws, benchmark, command line and docs find them here.
-METHODS: Mapping[str, type[IncrementalClassifier]] = {method.__name__: method for method in (HyCal,)}
+METHODS: Mapping[str, type[IncrementalClassifier]] = {
+    method.__name__: method
+    for method in (
+        HyCal,
+        ZeroShot,
+        NCM,
+        SLDA,
+        GDA,
+        FeCAM,
+        RanPAC,
+        KLDA,
+        PrimalRAIL,
+        DualRAIL,
+        TipAdapter,
+    )
+}
 
-__all__ = ["METHODS", "HyCal"]
+__all__ = [
+    "GDA",
+    "KLDA",
+    "METHODS",
+    "NCM",
+    "SLDA",
+    "DualRAIL",
+    "FeCAM",
+    "HyCal",
+    "PrimalRAIL",
+    "RanPAC",
+    "TipAdapter",
+    "ZeroShot",
+]

@@ -140,8 +140,11 @@ class HyCal(IncrementalClassifier):
         return _RULES[self.rule](self.reg, self.gamma)
 
     def _check_records(self, records: Records) -> None:
+        super()._check_records(records)
         if FUSIONS[self.fusion].needs_text:
-            records.check_text(f'{type(self).__name__}(fusion="{self.fusion}")')
+            records.check_text(
+                f'{type(self).__name__}(fusion="{self.fusion}")', 'use image embeddings alone (fusion="image")'
+            )
 
     def _derive(self, records: Records, previous: GaussianBank | None) -> GaussianBank:
         rule = self._rule

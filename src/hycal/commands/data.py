@@ -76,7 +76,5 @@ def fetch_command(name: Name, root: Root) -> None:
         def watch(done: int, total: int | None) -> None:
             progress.update(task, completed=done, total=total)
 
-        fetch(
-            spec, root.expanduser(), say=lambda line: console.print(escape(line), soft_wrap=True), watch=watch
-        )
+        fetch(spec, root.expanduser(), say=lambda line: console.print(escape(line), soft_wrap=True), watch=watch)
     console.print(f"Now: hycal data check {name} --root {root}", highlight=False, soft_wrap=True)

@@ -32,9 +32,7 @@ Source = Annotated[
 Out = Annotated[Path, typer.Option(help="The .npz file to write.")]
 Name = Annotated[str, typer.Option(help="Name of the encoder; `hycal encoders list` shows them.")]
 Weights = Annotated[Path | None, typer.Option(help="Folder or file with the encoder's weights.")]
-CacheFolder = Annotated[
-    Path | None, typer.Option(help="Folder of the embedding cache; by default the user's.")
-]
+CacheFolder = Annotated[Path | None, typer.Option(help="Folder of the embedding cache; by default the user's.")]
 Batch = Annotated[int, typer.Option(min=1, help="Images per call of the encoder.")]
 Strict = Annotated[bool, typer.Option("--strict", help="End with code 3 if any file was skipped.")]
 
@@ -93,9 +91,7 @@ def _load(name: str, weights: Path | None) -> Encoder:
     return load_encoder(name, weights=weights)
 
 
-def _run(
-    images: list[ListedImage], model: Encoder, cache: Path | None, batch: int, console: Console
-) -> Embedded:
+def _run(images: list[ListedImage], model: Encoder, cache: Path | None, batch: int, console: Console) -> Embedded:
     from hycal.encoders.files import cache_dir
 
     began = time.monotonic()

@@ -50,9 +50,7 @@ def list_images(source: str | os.PathLike[str]) -> list[ListedImage]:
         listed = ListedImage(ImageFile(file), relative.as_posix(), place.label, place.domain, place.split)
         found.append(listed)
     if not found:
-        raise HyCalError(
-            f"The folder {path} has no files in it. Expected images, in class folders or without."
-        )
+        raise HyCalError(f"The folder {path} has no files in it. Expected images, in class folders or without.")
     return found
 
 
@@ -60,9 +58,7 @@ def _from_file(path: Path) -> list[ListedImage]:
     if path.suffix not in _FILES:
         raise HyCalError(f"{path} is a file; expected a folder of images, or one of {', '.join(_FILES)}.")
     return [
-        ListedImage(
-            sample.source, sample.source.name, images.class_names[sample.label], images.name, sample.split
-        )
+        ListedImage(sample.source, sample.source.name, images.class_names[sample.label], images.name, sample.split)
         for images in _FILES[path.suffix](path).values()
         for sample in images.samples
     ]

@@ -70,9 +70,7 @@ def _read(source: Path, rows: Iterable[Numbered]) -> dict[str, ImageSet]:
         if not file or not label:
             raise HyCalError(f"{source}, line {number}: file and label must not be empty.")
         if split is None:
-            raise HyCalError(
-                f"{source}, line {number}: split {split_name!r}; expected train, val, test or none."
-            )
+            raise HyCalError(f"{source}, line {number}: split {split_name!r}; expected train, val, test or none.")
         found[domain or source.stem].append((ImageFile(source.parent / file), label, split))
     if not found:
         raise HyCalError(f"The manifest {source} lists no images. Add a line for each image.")

@@ -40,9 +40,7 @@ def read_npz(path: str | os.PathLike[str]) -> ImageSet:
         if len(images) != len(labels[prefix]):
             raise HyCalError(f"{source} has {len(images)} {prefix}images but {len(labels[prefix])} labels.")
         for index, label in enumerate(labels[prefix].tolist()):
-            samples.append(
-                Sample(ImageRow(images, index, f"{source.name}:{prefix}images"), positions[label], split)
-            )
+            samples.append(Sample(ImageRow(images, index, f"{source.name}:{prefix}images"), positions[label], split))
     return ImageSet(source.stem, names, tuple(samples))
 
 
@@ -52,9 +50,7 @@ def _classes(
     """Return the class names, and the position in them of each label that occurs."""
     values = sorted({label for part in labels.values() for label in part.tolist()})
     if any(isinstance(value, float) for value in values):
-        raise HyCalError(
-            f"{source} has fractional labels, such as {values[0]}; expected text or whole numbers."
-        )
+        raise HyCalError(f"{source} has fractional labels, such as {values[0]}; expected text or whole numbers.")
     if listed is None:
         return tuple(str(value) for value in values), {value: at for at, value in enumerate(values)}
     names = tuple(str(name) for name in listed.tolist())
@@ -62,7 +58,5 @@ def _classes(
     known |= {at: at for at in range(len(names))}
     strange = [value for value in values if value not in known]
     if strange:
-        raise HyCalError(
-            f"{source} has the label {strange[0]!r}, which is none of its {len(names)} class_names."
-        )
+        raise HyCalError(f"{source} has the label {strange[0]!r}, which is none of its {len(names)} class_names.")
     return names, {value: known[value] for value in values}

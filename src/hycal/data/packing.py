@@ -52,6 +52,4 @@ def read_packed(path: Path) -> dict[str, npt.NDArray[Any]]:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except Exception as error:  # zip, zlib and numpy each have errors of their own for a damaged file
-        raise HyCalError(
-            f"{path.name} of the bundled data is damaged: {error}. Install hycal again."
-        ) from None
+        raise HyCalError(f"{path.name} of the bundled data is damaged: {error}. Install hycal again.") from None

@@ -67,9 +67,7 @@ class ImageSet:
             raise HyCalError(f"The data set {self.name!r} has no images. Check its folder.")
         worst = max(sample.label for sample in self.samples)
         if worst >= len(self.class_names) or min(sample.label for sample in self.samples) < 0:
-            raise HyCalError(
-                f"The data set {self.name!r} has label {worst} but only {len(self.class_names)} classes."
-            )
+            raise HyCalError(f"The data set {self.name!r} has label {worst} but only {len(self.class_names)} classes.")
 
     def of(self, *splits: Split) -> list[Sample]:
         """Return the samples of the given splits, in order."""
@@ -86,6 +84,4 @@ def from_names(name: str, entries: Iterable[tuple[ImageSource, str, Split]]) -> 
     listed = list(entries)
     classes = tuple(sorted({label for _, label, _ in listed}))
     number = {label: position for position, label in enumerate(classes)}
-    return ImageSet(
-        name, classes, tuple(Sample(source, number[label], split) for source, label, split in listed)
-    )
+    return ImageSet(name, classes, tuple(Sample(source, number[label], split) for source, label, split in listed))

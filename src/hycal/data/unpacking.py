@@ -55,9 +55,7 @@ def unpack(archive: Path, folder: Path) -> int:
             needed = sum(member.size for member in members)
             free = shutil.disk_usage(folder).free
             if needed > free:
-                raise HyCalError(
-                    f"{archive} unpacks to {needed:,} bytes, but {folder} has {free:,} free. Make room."
-                )
+                raise HyCalError(f"{archive} unpacks to {needed:,} bytes, but {folder} has {free:,} free. Make room.")
             targets = [_target(archive, folder, member.name) for member in members]
             for member, target in zip(members, targets, strict=True):
                 _write(archive, member, target)

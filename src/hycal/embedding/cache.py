@@ -72,9 +72,7 @@ class EmbeddingCache:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise HyCalError(
-                f"Cannot use {self.folder} as a cache: {error}. Choose another folder."
-            ) from None
+            raise HyCalError(f"Cannot use {self.folder} as a cache: {error}. Choose another folder.") from None
         self._index = _open_index(self.folder / "index.sqlite")
         self._shards = self.folder / "shards" / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
         try:
@@ -105,9 +103,7 @@ class EmbeddingCache:
         self._index.close()
 
     def __len__(self) -> int:
-        (count,) = self._index.execute(
-            "SELECT count(*) FROM images WHERE space = ?", (self._space,)
-        ).fetchone()
+        (count,) = self._index.execute("SELECT count(*) FROM images WHERE space = ?", (self._space,)).fetchone()
         return int(count)
 
     def __contains__(self, key: bytes) -> bool:
@@ -124,9 +120,7 @@ class EmbeddingCache:
         rows = np.empty((len(keys), self.dimension), dtype=np.float32)
         for number, key in enumerate(keys):
             if key not in places:
-                raise HyCalError(
-                    f"The cache {self.folder} has no row for image {key.hex()[:12]}. Embed it first."
-                )
+                raise HyCalError(f"The cache {self.folder} has no row for image {key.hex()[:12]}. Embed it first.")
             shard, position = places[key]
             rows[number] = self._map(shard)[position]
         return rows
@@ -176,9 +170,7 @@ class EmbeddingCache:
         try:
             self._index.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
-            raise HyCalError(
-                f"The cache {self.folder} cannot be written: {error}. Is another run using it?"
-            ) from None
+            raise HyCalError(f"The cache {self.folder} cannot be written: {error}. Is another run using it?") from None
         try:
             yield
         except BaseException:
@@ -210,9 +202,7 @@ class EmbeddingCache:
         The images of a damaged shard are simply encoded again. Files without an entry are what a killed run
         left.
         """
-        expected = dict(
-            self._index.execute("SELECT sha256, id FROM shards WHERE space = ?", (self._space,)).fetchall()
-        )
+        expected = dict(self._index.execute("SELECT sha256, id FROM shards WHERE space = ?", (self._space,)).fetchall())
         sound = set()
         for path in self._shards.iterdir():
             if path.stem in expected and path.suffix == ".npy" and _sha256(path) == path.stem:

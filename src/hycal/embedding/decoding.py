@@ -16,9 +16,7 @@ from hycal.embedding.sources import Content, ImageError
 
 DECODER: Final = 1
 MOST_PIXELS: Final = 128_000_000  # above every camera in common use; 384 MB once decoded
-MOST_ELONGATED: Final = (
-    100  # resizing the short side of a 1 x 20,000 strip to 224 would make a billion pixels
-)
+MOST_ELONGATED: Final = 100  # resizing the short side of a 1 x 20,000 strip to 224 would make a billion pixels
 
 # Only decoders that are plain libraries: EPS would start Ghostscript, others are unmaintained.
 FORMATS: Final = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF", "ICO", "TGA")

@@ -199,9 +199,7 @@ class _Run:
     def n_skipped(self) -> int:
         return len(self.problems) + len(self.unusable)
 
-    def take_all(
-        self, outcomes: Iterable[_Prepared], total: int, watch: Callable[[Tick], None] | None
-    ) -> None:
+    def take_all(self, outcomes: Iterable[_Prepared], total: int, watch: Callable[[Tick], None] | None) -> None:
         """Take every outcome; whatever happens, keep the rows there are."""
         try:
             for done, outcome in enumerate(outcomes, start=1):
@@ -217,9 +215,7 @@ class _Run:
         """Take one outcome, in order; True when it is a good moment to report."""
         if outcome.problem is not None:
             self.problems[len(self.keys)] = outcome.problem
-        elif (
-            outcome.tensor is not None and outcome.key not in self.known and outcome.key not in self.unusable
-        ):
+        elif outcome.tensor is not None and outcome.key not in self.known and outcome.key not in self.unusable:
             self.waiting.setdefault(outcome.key, outcome.tensor)
         self.keys.append(outcome.key)
         if len(self.waiting) == self.batch:

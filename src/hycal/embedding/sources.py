@@ -82,14 +82,9 @@ class ImageRow:
     def read(self) -> Pixels:
         """Return the pixels of the row."""
         pixels = np.asarray(self.rows[self.index])
-        if (
-            pixels.dtype != np.uint8
-            or pixels.ndim not in (2, 3)
-            or (pixels.ndim == 3 and pixels.shape[2] != 3)
-        ):
+        if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] != 3):
             raise ImageError(
-                f"pixels are {pixels.dtype} of shape {pixels.shape}; expected uint8 of shape (h, w) or (h, "
-                "w, 3)"
+                f"pixels are {pixels.dtype} of shape {pixels.shape}; expected uint8 of shape (h, w) or (h, w, 3)"
             )
         return np.ascontiguousarray(pixels)
 

@@ -79,13 +79,9 @@ def read_table(path: str | os.PathLike[str], *, fingerprint: str | None = None) 
         with np.load(path, allow_pickle=False) as file:
             columns = {name: np.asarray(file[name], dtype=np.str_) for name in _COLUMNS}
             rows = np.asarray(file["rows"], dtype=np.float32)
-            table = EmbeddingTable(
-                rows, **columns, encoder=str(file["encoder"]), fingerprint=str(file["fingerprint"])
-            )
+            table = EmbeddingTable(rows, **columns, encoder=str(file["encoder"]), fingerprint=str(file["fingerprint"]))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise HyCalError(
-            f"{path} is not a table of embeddings: {error}. Make one with `hycal embed`."
-        ) from None
+        raise HyCalError(f"{path} is not a table of embeddings: {error}. Make one with `hycal embed`.") from None
     if rows.ndim != 2 or any(column.shape != (len(rows),) for column in columns.values()):
         raise HyCalError(f"{path} has columns of different lengths. Make it again with `hycal embed`.")
     if fingerprint is not None and table.fingerprint != fingerprint:

@@ -49,9 +49,7 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
     shape = tuple(np.frombuffer(content[4 : 4 + 4 * rank], dtype=">u4").tolist())
     values = np.frombuffer(content, dtype=np.uint8, offset=min(4 + 4 * rank, len(content)))
     if len(shape) != rank or values.size != int(np.prod(shape)):
-        raise HyCalError(
-            f"{path} announces shape {shape} but holds {values.size} values. Get the file again."
-        )
+        raise HyCalError(f"{path} announces shape {shape} but holds {values.size} values. Get the file again.")
     return values.reshape(shape)
 
 
@@ -98,9 +96,7 @@ def _medmnist_export(spec: DataSetSpec, path: Path) -> ImageSet:
         for number, row in enumerate(csv.reader(file), start=1):
             split = split_of(row[0]) if len(row) == 3 else None
             if not split or not row[2].isdecimal():
-                raise HyCalError(
-                    f"{path}, line {number}: {row}; expected TRAIN,train0_6.png,6. Export it again."
-                )
+                raise HyCalError(f"{path}, line {number}: {row}; expected TRAIN,train0_6.png,6. Export it again.")
             samples.append(Sample(ImageFile(path.with_suffix("") / row[1]), int(row[2]), split))
     return ImageSet(spec.name, spec.class_names, tuple(samples))
 
@@ -115,8 +111,7 @@ def read_galaxy10(spec: DataSetSpec, root: Path) -> ImageSet:
         import h5py
     except ImportError:
         raise HyCalError(
-            "Reading Galaxy10 needs the package h5py, which is not installed. Run `pip install "
-            "'hycal[data]'`."
+            "Reading Galaxy10 needs the package h5py, which is not installed. Run `pip install 'hycal[data]'`."
         ) from None
     try:
         file = h5py.File(path, "r")

@@ -21,9 +21,7 @@ def read_class_folders(spec: DataSetSpec, root: Path) -> ImageSet:
 
 def read_split_folders(spec: DataSetSpec, root: Path) -> ImageSet:
     """{train,test}/CLASS/* (ArtBench-10)."""
-    base = next(
-        (folder for folder in below(root) if (folder / "train").is_dir() and (folder / "test").is_dir()), None
-    )
+    base = next((folder for folder in below(root) if (folder / "train").is_dir() and (folder / "test").is_dir()), None)
     if base is None:
         raise HyCalError(
             f"{spec.title}: there are no folders train and test side by side below {root}. Expected "

@@ -34,9 +34,7 @@ def read_split_file(spec: DataSetSpec, root: Path) -> ImageSet:
         for entry in content.get(split, ()):
             file, label, name = _entry(entry, path)
             if names.setdefault(label, name) != name:
-                raise HyCalError(
-                    f"{path} calls class {label} both {names[label]!r} and {name!r}. Get the file again."
-                )
+                raise HyCalError(f"{path} calls class {label} both {names[label]!r} and {name!r}. Get the file again.")
             samples.append(Sample(ImageFile(images / file), label, split))
     if sorted(names) != list(range(len(names))):
         raise HyCalError(f"{path}: labels are not 0 to {len(names) - 1} without gaps. Get the file again.")
@@ -57,9 +55,7 @@ def _entry(entry: object, path: Path) -> tuple[str, int, str]:
     match entry:
         case [str(file), int(label), str(name)] if _is_inside(file):
             return file, label, name
-    raise HyCalError(
-        f"{path} has the entry {entry!r}; expected [file below the image folder, label, class name]."
-    )
+    raise HyCalError(f"{path} has the entry {entry!r}; expected [file below the image folder, label, class name].")
 
 
 def _is_inside(file: str) -> bool:

@@ -1,0 +1,169 @@
+"""RanPAC: ridge regression on random ReLU features, with a ridge chosen on held-out data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from hycal.base import IncrementalClassifier
+from hycal.errors import HyCalError
+from hycal.features import LinearHead, Relu, one_hot
+from hycal.records import Records, Step
+from hycal.ridge import ridge_weights, validation_errors
+from hycal.statistics import ClassStatistics
+from hycal.validation import Doubles, Floats
+
+_GRIDS: Mapping[str, tuple[float, ...]] = {
+    "per-task": tuple(10.0**k for k in range(-8, 9)),
+    "first-task": tuple(10.0**k for k in range(1, 9)),
+    "joint": tuple(10.0**k for k in range(-8, 9)),
+}
+_FOLD = 5  # one sample in five is held out
+_MOST_ROWS = 4000  # samples that a ridge is chosen on: the eigendecomposition of more takes minutes
+_DEPENDS = "the ridge is chosen on the samples of {}, so it depends on how the stream was cut into calls"
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    ridge: float
+    head: LinearHead
+
+
+class RanPAC(IncrementalClassifier):
+    r"""Ridge regression of the one-hot labels on random ReLU features.
+
+    .. math:: s(x) = h(x)^\top (H^\top H + \lambda I)^{-1} H^\top Y, \quad h(x) = \max(0, x^\top W)
+
+    with W drawn once from N(0, 1) and the rows of H the features of all samples.
+
+    Parameters
+    ----------
+    n_components : int, default=10000
+        M, the number of random features.
+    ridge : {"per-task", "first-task", "joint"} or float, default="per-task"
+        Lambda. As published it is chosen anew at every `partial_fit`, from 10^-8 to 10^8, by the squared error on a
+        fifth of that call's samples. "first-task" chooses once, from 10^1 to 10^8, at the first call that allows it,
+        as is better for few shots (Goswami et al. 2024). "joint" chooses on all samples so far, whatever the calls,
+        and so keeps every law, as does a number.
+    random_state : int, default=0
+        Seed of W.
+
+    Notes
+    -----
+    The split is stratified: a fifth of the samples is held out, never all of a class, never the only sample of one.
+    So rows sorted by class do no harm. A call in which no class has two samples allows no choice: the last ridge
+    stays, or at the start all samples so far choose, or if that is not possible either, it is M/2, the mean of |h|^2.
+    Where more than 4000 samples come at once, every second, third, ... of each class takes part in the choice.
+
+    The chosen ridge is stored in the model file. Forgetting keeps it, and merging keeps that of the model merged into.
+
+    The regression is solved in sample space where samples are fewer than features. Learning costs O(N M min(N, M)) at
+    the first answer after a call, and the choice O(n^3) for a call of n samples; a query 2 M (d + C) operations.
+
+    References
+    ----------
+    McDonnell et al., RanPAC: Random projections and pre-trained models for continual learning, NeurIPS 2023.
+    Goswami et al., Calibrating higher-order statistics for few-shot class-incremental learning with pre-trained vision
+    transformers, CVPRW 2024.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hycal import RanPAC
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = RanPAC(n_components=500).fit(X[:500], y[:500])
+    >>> bool(clf.score(X[1000:], y[1000:]) > 0.85)
+    True
+    """
+
+    _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "ridge": [StrOptions(set(_GRIDS)), Interval(Real, 0, None, closed="neither")],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def __init__(self, *, n_components: int = 10000, ridge: str | float = "per-task", random_state: int = 0) -> None:
+        self.n_components = n_components
+        self.ridge = ridge
+        self.random_state = random_state
+
+    @property
+    def broken_laws(self) -> Mapping[str, str]:
+        """Those that a ridge of one call cannot keep; none with ridge="joint" or a number."""
+        if self.ridge not in ("per-task", "first-task"):
+            return {}
+        reason = _DEPENDS.format("the last call" if self.ridge == "per-task" else "the first call")
+        return dict.fromkeys(("split_invariance", "order_invariance", "merging", "forgetting"), reason)
+
+    @property
+    def ridge_(self) -> float:
+        """The ridge in use."""
+        fitted: _Fitted = self._current().value
+        return fitted.ridge
+
+    def _check_records(self, records: Records) -> None:
+        super()._check_records(records.remembering({}))
+        ridge = records.memo.get("ridge", 1.0)
+        if set(records.memo) - {"ridge"} or not isinstance(ridge, float) or not 0.0 < ridge < np.inf:
+            raise HyCalError(f"RanPAC remembers one positive ridge, but found {dict(records.memo)}.")
+
+    def _remember(self, memo: Mapping[str, Any], step: Step) -> Mapping[str, Any]:
+        if self.ridge not in ("per-task", "first-task"):
+            return {}
+        if self.ridge == "first-task" and "ridge" in memo:
+            return memo
+        classes = [ClassStatistics.of(samples).samples for samples in step.samples.values()]
+        chosen = self._select(classes)
+        return memo if chosen is None else {"ridge": chosen}
+
+    def _chosen(self, records: Records) -> float:
+        if not isinstance(self.ridge, str):
+            return float(self.ridge)
+        if self.ridge != "joint" and "ridge" in records.memo:
+            return float(records.memo["ridge"])
+        chosen = self._select([record.statistics.samples for record in records.ordered])
+        return self.n_components / 2.0 if chosen is None else chosen  # M/2 is |h|^2 on average, for unit embeddings
+
+    def _select(self, classes: Sequence[Floats]) -> float | None:
+        """Return the ridge of the grid with the least error on held-out samples; None where none can be held out."""
+        split = _stratified(classes)
+        if split is None:
+            return None
+        (X, Y), (held_out, targets) = split
+        features = self._features(X.shape[1])
+        grid = _GRIDS[str(self.ridge)]
+        return grid[int(np.argmin(validation_errors(features(X), Y, features(held_out), targets, grid)))]
+
+    def _features(self, width: int) -> Relu:
+        return Relu.gaussian(width, self.n_components, self.random_state)
+
+    def _derive(self, records: Records, previous: Any) -> _Fitted:
+        features, ridge = self._features(records.width), self._chosen(records)
+        weights = ridge_weights(features, records.stacked(), one_hot(records.counts), ridge)
+        return _Fitted(ridge, LinearHead(features, weights, np.zeros(len(weights))))
+
+    def _score(self, derived: _Fitted, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
+        return derived.head(X, columns)
+
+
+def _stratified(classes: Sequence[Floats]) -> tuple[tuple[Doubles, Doubles], tuple[Doubles, Doubles]] | None:
+    """Return ((X, Y) to fit, (X, Y) to validate); None where every class has a single sample.
+
+    Classes are put in an order that depends on their samples alone, so the split knows no labels and no calls.
+    """
+    stride = -(-sum(map(len, classes)) // _MOST_ROWS)
+    ordered = sorted((rows[::stride] for rows in classes), key=lambda rows: rows.tobytes())
+    targets = one_hot(np.array([len(rows) for rows in ordered]))
+    eligible = np.flatnonzero(np.repeat([len(rows) > 1 for rows in ordered], [len(rows) for rows in ordered]))
+    if not eligible.size:
+        return None
+    held_out = np.zeros(len(targets), dtype=np.bool_)
+    held_out[eligible[_FOLD - 1 :: _FOLD] if len(eligible) >= _FOLD else eligible[-1:]] = True
+    X = np.concatenate(ordered).astype(np.float64)
+    return (X[~held_out], targets[~held_out]), (X[held_out], targets[held_out])

@@ -1,0 +1,71 @@
+"""Linear discriminants of classes that share one covariance.
+
+With mu_c the class means and S the within-class scatter, the score mu_c' P x - mu_c' P mu_c / 2 with P = (S + r I)^{-1}
+ranks classes as the distance (x - mu_c)' P (x - mu_c) does. S is never needed where samples are fewer than features:
+with B the centred samples, S = B'B and P = (I - B' (B B' + r I)^{-1} B) / r.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.features import Features, LinearHead
+from hycal.ridge import gram_matrix, solve_ridge
+from hycal.validation import Doubles
+
+
+def class_means(rows: npt.NDArray[np.floating], counts: npt.NDArray[np.int64]) -> Doubles:
+    """Return the means of rows that are sorted by class, `counts[c]` > 0 of class c, shape (C, d)."""
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    return np.add.reduceat(rows, starts, axis=0, dtype=np.float64) / counts[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class WithinClass:
+    """Class means, shape (C, D), and the samples less the mean of their class, shape (N, D)."""
+
+    means: Doubles
+    deviations: Doubles
+
+    @classmethod
+    def of(cls, rows: npt.NDArray[np.floating], counts: npt.NDArray[np.int64]) -> WithinClass:
+        """Centre rows that are sorted by class, `counts[c]` > 0 of class c."""
+        deviations = rows.astype(np.float64)
+        means = class_means(deviations, counts)
+        deviations -= np.repeat(means, counts, axis=0)
+        return cls(means, deviations)
+
+    @property
+    def scatter_trace(self) -> float:
+        """tr S."""
+        return float(np.einsum("nd,nd->", self.deviations, self.deviations))
+
+    @property
+    def freedom(self) -> int:
+        """N - C, at least 1."""
+        return max(len(self.deviations) - len(self.means), 1)
+
+    def discriminant(self, features: Features, *, ridge: float, gain: float = 1.0) -> LinearHead:
+        """Return the head with weights gain (S + ridge I)^{-1} mu_c and the bias that belongs to them."""
+        weights = gain * precision_times(self.deviations, ridge, self.means)
+        return LinearHead(features, weights, -0.5 * np.einsum("cd,cd->c", weights, self.means))
+
+
+def precision_times(B: Doubles, ridge: float, vectors: Doubles) -> Doubles:
+    """Return the rows (B'B + ridge I)^{-1} v of the rows v, in the smaller of two equal forms."""
+    form = gram_precision_times if len(B) >= B.shape[1] else dual_precision_times
+    return form(B, ridge, vectors)
+
+
+def gram_precision_times(B: Doubles, ridge: float, vectors: Doubles) -> Doubles:
+    """Return them from the scatter matrix, (D, D)."""
+    return solve_ridge(gram_matrix(B.shape[1], [B]), ridge, vectors.T).T
+
+
+def dual_precision_times(B: Doubles, ridge: float, vectors: Doubles) -> Doubles:
+    """Return them from the kernel of the centred samples, (N, N)."""
+    coefficients = solve_ridge(gram_matrix(len(B), [B.T]), ridge, B @ vectors.T)
+    return (vectors - coefficients.T @ B) / ridge

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hycal import GDA, HyCalError
+from tests.classifiers.problems import PROBLEMS, assert_agree
+
+
+def textbook(problem, alpha, zero_shot):
+    width, samples, classes = problem.X.shape[1], len(problem.X), len(problem.samples)
+    covariance = problem.scatter / (samples - 1)
+    precision = width * np.linalg.inv((samples - 1) * covariance + np.trace(covariance) * np.eye(width))
+    means = problem.means
+    bias = np.log(1 / classes) - 0.5 * np.diag(means @ precision @ means.T)
+    scores = alpha * (problem.queries @ precision @ means.T + bias)
+    return scores + 100 * problem.queries @ problem.texts.T if zero_shot == "fuse" else scores
+
+
+@pytest.mark.parametrize("zero_shot", ["fuse", "none"])
+@pytest.mark.parametrize("problem", PROBLEMS[:3])
+def test_is_textbook(problem, zero_shot):
+    assert_agree(problem.scores(GDA(alpha=0.7, zero_shot=zero_shot)), textbook(problem, 0.7, zero_shot))
+
+
+def test_one_shot_is_the_nearest_mean():
+    problem = PROBLEMS[3]
+    nearest = np.argmin(((problem.queries[:, None] - problem.means) ** 2).sum(axis=2), axis=1)
+    np.testing.assert_array_equal(problem.scores(GDA(zero_shot="none")).argmax(axis=1), nearest)
+
+
+def test_refuses_what_it_cannot_place():
+    learned = GDA().fit([[1.0, 0.0]], ["cat"], text={"cat": [1.0, 0.0]})
+    with pytest.raises(HyCalError, match="'cow' has none yet"):
+        learned.announce({"cow": [0.0, 1.0]})
+    with pytest.raises(HyCalError, match=r'needs a text embedding.*zero_shot="none"'):
+        learned.partial_fit([[0.0, 1.0]], ["dog"])
