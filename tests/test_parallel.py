@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import threading
+
 import numpy as np
 import pytest
 
@@ -36,6 +39,30 @@ def test_an_error_in_a_chunk_reaches_the_caller(monkeypatch):
     monkeypatch.setattr(parallel, "blas_threads", lambda: 2)
     with pytest.raises(ZeroDivisionError):
         parallel.in_chunks(lambda chunk: 1 // 0, 500, numbers_per_row=1)
+
+
+def test_callers_that_overlap_leave_the_threads_of_blas_as_they_were():
+    before = parallel.blas_threads()
+
+    def call():
+        for _ in range(50):
+            parallel.side_by_side(lambda piece: np.eye(60) @ np.eye(60), range(4))
+
+    callers = [threading.Thread(target=call) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert parallel.blas_threads() == before
+
+
+def test_a_forked_child_scores(tmp_path):
+    """The parent's threads do not exist in the child; it must make its own."""
+    stream = Stream.synthetic(0, shots=[[3, 5], [2]], width=16, queries=400)
+    classifier = learn(HyCal(), stream.steps)
+    expected = classifier.predict(stream.queries)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        np.testing.assert_array_equal(pool.apply(classifier.predict, (stream.queries,)), expected)
 
 
 def test_scores_do_not_depend_on_the_threads(monkeypatch):

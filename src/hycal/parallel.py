@@ -27,7 +27,16 @@ _MOST_ROWS = 1024
 
 @cache
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas")
+
+
+@cache
+def _section() -> threading.Lock:
+    """Return the lock of the one caller who may limit BLAS: the limit belongs to the whole process.
+
+    Callers that overlapped would each restore what the other had set.
+    """
+    return threading.Lock()
 
 
 @cache
@@ -36,12 +45,14 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="hycal")
 
 
-os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child has none of its parent's threads
+if hasattr(os, "register_at_fork"):  # a forked child has none of its parent's threads, and holds none of its locks
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_section.cache_clear)
 
 
 def blas_threads() -> int:
-    """Return how many threads BLAS may use now: the cores, or less where the caller limited it."""
-    return max((library["num_threads"] for library in _controller().select(user_api="blas").info()), default=1)
+    """Return how many threads BLAS may use now: the cores, or less where somebody limited it."""
+    return max((library["num_threads"] for library in _controller().info()), default=1)
 
 
 class _Scratch(threading.local):
@@ -67,15 +78,21 @@ def scratch(name: str, shape: tuple[int, int]) -> Floats:
 
 
 def side_by_side(work: Callable[[T], Any], pieces: Sequence[T]) -> None:
-    """Call `work` on every piece; it writes its result where the caller wants it. The first error is raised."""
-    threads = blas_threads()
-    if len(pieces) == 1 or threads == 1:
+    """Call `work` on every piece; it writes its result where the caller wants it. The first error is raised.
+
+    While another thread is at it, the cores are taken: the pieces are then done one after the other.
+    """
+    threads, section = blas_threads(), _section()
+    if len(pieces) == 1 or threads == 1 or not section.acquire(blocking=False):
         for piece in pieces:
             work(piece)
         return
-    with _controller().limit(limits=1, user_api="blas"):
-        for _ in _pool(threads).map(work, pieces):
-            pass
+    try:
+        with _controller().limit(limits=1):
+            for _ in _pool(threads).map(work, pieces):
+                pass
+    finally:
+        section.release()
 
 
 def in_chunks(work: Callable[[slice], Any], rows: int, *, numbers_per_row: int, most_numbers: int = 2**23) -> None:
