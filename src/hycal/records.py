@@ -205,8 +205,8 @@ class Records:
         if unseen:
             raise HyCalError(
                 f"{method} tells classes by their images, and {_listed(unseen)} "
-                f"{'has' if len(unseen) == 1 else 'have'} none yet. Learn images with partial_fit, or use a method that "
-                "can tell a class by its text alone, such as ZeroShot. Nothing was changed."
+                f"{'has' if len(unseen) == 1 else 'have'} none yet. Learn images with partial_fit, or use a method "
+                "that can tell a class by its text alone, such as ZeroShot. Nothing was changed."
             )
 
     def _check_kind(self, labels: Iterable[Label]) -> None:
