@@ -78,7 +78,7 @@ class HyCal(IncrementalClassifier):
     Notes
     -----
     No d x d matrix is built for a class of at most d samples. Learning costs O(K^2 d) per class; a query costs
-    2 d (sum of K + 3 C) operations; a model stores (sum of K + C) d numbers.
+    2 d (sum of K + C) operations; a model stores (sum of K + C) d numbers.
 
     References
     ----------
