@@ -2,8 +2,8 @@
 
     python -m benchmarks.klda_gamma
 
-Published values belong to embeddings of other lengths; on unit vectors gammas between 0.1 and 1 do the same. The training
-parts of aircraft, flowers, cars and sun397 (CLIP ViT-B/32) are learned as one stream; no query image is touched.
+Published values belong to embeddings of other lengths; on unit vectors gammas between 0.1 and 1 do the same. The
+training parts of aircraft, flowers, cars and sun397 (CLIP ViT-B/32) are learned as one stream; no query is touched.
 """
 
 from __future__ import annotations
