@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import struct
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -184,11 +185,6 @@ def test_flipped_bytes_never_do_anything_but_load_or_refuse(data):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     if data.draw(st.booleans()):
         del raw[data.draw(st.integers(0, len(raw) - 1)) :]
-    scratch = Path(os.environ.get("TMPDIR", "/tmp")) / f"hycal-flip-{os.getpid()}"
-    scratch.write_bytes(bytes(raw))
-    try:
-        load(scratch).decision_function(np.eye(8))
-    except ModelFileError:
-        pass
-    finally:
-        scratch.unlink()
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(ModelFileError):
+        (Path(folder) / "model").write_bytes(bytes(raw))
+        load(Path(folder) / "model").decision_function(np.eye(8))

@@ -24,16 +24,7 @@ from hycal.errors import HyCalError
 from hycal.memory import Derived, Memory
 from hycal.records import Records, Step
 from hycal.scoring import probabilities
-from hycal.validation import (
-    Doubles,
-    Floats,
-    check_embeddings,
-    check_label,
-    check_labels,
-    check_text,
-    unit_queries,
-    unit_rows,
-)
+from hycal.validation import Doubles, Floats, check_label, check_labels, check_queries, check_samples, check_text
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
 
@@ -242,7 +233,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 
     def _step(self, X: npt.ArrayLike, y: Any, domain: str | None, text: TextByLabel, *, width: int | None) -> Step:
         self._check_params()
-        embeddings = unit_rows(check_embeddings(X, width=width, owner=type(self).__name__))
+        embeddings = check_samples(X, width=width, owner=type(self).__name__)
         labels = check_labels(y, rows=len(embeddings))
         check_label(domain or "")
         return Step.of(embeddings, labels, domain, check_text(text, width=embeddings.shape[1]))
@@ -270,7 +261,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         """Return the scores and the labels of their columns, both of one and the same model."""
         current = self._current()
         columns = None if classes is None else current.records.columns(classes)
-        queries = unit_queries(check_embeddings(X, width=current.records.width, owner=type(self).__name__))
+        queries = check_queries(X, width=current.records.width, owner=type(self).__name__)
         labels = current.records.classes
         return self._score(current.value, queries, columns), labels if columns is None else labels[columns]
 

@@ -77,6 +77,16 @@ def check_embeddings(X: npt.ArrayLike, *, width: int | None, owner: str) -> npt.
     return array
 
 
+def check_samples(X: npt.ArrayLike, *, width: int | None, owner: str) -> Floats:
+    """Return embeddings to learn as unit rows, or say what is wrong with them."""
+    return unit_rows(check_embeddings(X, width=width, owner=owner))
+
+
+def check_queries(X: npt.ArrayLike, *, width: int, owner: str) -> Floats:
+    """Return embeddings to classify as unit rows, or say what is wrong with them."""
+    return unit_queries(check_embeddings(X, width=width, owner=owner))
+
+
 def check_labels(y: object, *, rows: int) -> list[Label]:
     """Return one plain str or int per row, or say what is wrong."""
     if y is None:
