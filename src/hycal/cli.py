@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from hycal.commands import data, encoders
+from hycal.commands import bench, data, encoders
 from hycal.commands.embed import embed_command
 
 app = typer.Typer(
@@ -14,5 +14,6 @@ app = typer.Typer(
 )
 app.command("doctor")(encoders.doctor)
 app.command("embed")(embed_command)
+app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
 app.add_typer(encoders.app, name="encoders")

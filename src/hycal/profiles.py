@@ -31,6 +31,25 @@ def profiles() -> dict[str, tuple[str, ...]]:
     return {method: tuple(profile for profile, methods in _table().items() if method in methods) for method in METHODS}
 
 
+def profile_parameters(method: str, profile: str) -> dict[str, Any]:
+    """Return the parameters that a profile sets; the others keep the method's defaults.
+
+    Examples
+    --------
+    >>> profile_parameters("HyCal", "official")
+    {'rule': 'released'}
+    """
+    if method not in METHODS:
+        raise HyCalError(f"There is no method {method!r}; expected one of {', '.join(METHODS)}. Check the spelling.")
+    known = profiles()[method]
+    if profile not in known:
+        raise HyCalError(
+            f"{method} has no profile {profile!r}; expected one of {', '.join(known)}. Choose one of these, or pass "
+            "parameters to the class itself."
+        )
+    return dict(_table()[profile][method])
+
+
 def build(method: str, *, profile: str = "official", **overrides: Any) -> IncrementalClassifier:
     """Return an unfitted classifier.
 
@@ -48,16 +67,9 @@ def build(method: str, *, profile: str = "official", **overrides: Any) -> Increm
     HyCalError
         There is no such method, profile or parameter; it says which there are.
     """
-    if method not in METHODS:
-        raise HyCalError(f"There is no method {method!r}; expected one of {', '.join(METHODS)}. Check the spelling.")
-    known = profiles()[method]
-    if profile not in known:
-        raise HyCalError(
-            f"{method} has no profile {profile!r}; expected one of {', '.join(known)}. Choose one of these, or pass "
-            "parameters to the class itself."
-        )
+    chosen = profile_parameters(method, profile)
     expected = METHODS[method]().get_params()
     unknown = sorted(set(overrides) - set(expected))
     if unknown:
         raise HyCalError(f"{method} has no parameter {unknown[0]!r}; expected one of {', '.join(expected) or 'none'}.")
-    return METHODS[method](**{**_table()[profile][method], **overrides})
+    return METHODS[method](**{**chosen, **overrides})

@@ -1,0 +1,1 @@
+"""The benchmark: settings, protocols, metrics, runner, report, and the published numbers."""

@@ -1,0 +1,185 @@
+"""One cell of the grid: a setting, an order, a seed and a method, with its result as a small JSON file.
+
+A file holds counts, not percentages, and nothing that changes from run to run, so equal inputs give equal bytes; how
+long the cell took is kept apart, in `timing`. The manifest says what the result depends on. A file whose manifest is
+the one that a run would write needs no run.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hycal._version import __version__
+from hycal.bench.embedded import BenchDomain
+from hycal.bench.protocol import Outcome
+from hycal.bench.sampling import SampleList, sample_hash
+from hycal.bench.settings import Setting
+from hycal.bench.variants import Variant
+from hycal.errors import HyCalError
+from hycal.validation import Doubles
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is to be run."""
+
+    setting: Setting
+    order: str
+    seed: int
+    variant: Variant
+
+    @property
+    def place(self) -> str:
+        """Where its file lies below the folder of cells."""
+        return f"{self.setting.label}/{self.order}.{self.setting.protocol}.{self.variant.label}.{self.seed}.json"
+
+    def domains(self, embedded: Mapping[str, BenchDomain]) -> list[BenchDomain]:
+        """Return the domains in the order of learning."""
+        return [embedded[domain.name] for domain in self.setting.in_order(self.order)]
+
+
+@dataclass(frozen=True, eq=False)
+class CellResult:
+    """What a cell's file says.
+
+    Attributes
+    ----------
+    setting, order, protocol, method : str
+    seed : int
+    domains : tuple of str
+        In the order of learning.
+    samples : tuple of int
+        Training images of each domain.
+    A : ndarray of shape (T, T)
+        Accuracy in percent, NaN where it was not measured.
+    Z : ndarray of shape (T,)
+        Zero-shot accuracy, NaN where there is no text.
+    classes : dict
+        By label: images learned, and accuracy after the last step.
+    shortages : int
+        Classes that had fewer images than shots.
+    nbytes : int
+    """
+
+    setting: str
+    order: str
+    protocol: str
+    method: str
+    seed: int
+    domains: tuple[str, ...]
+    samples: tuple[int, ...]
+    A: Doubles
+    Z: Doubles
+    classes: Mapping[str, tuple[int, float]]
+    shortages: int
+    nbytes: int
+
+
+@cache
+def _versions() -> dict[str, str]:
+    libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    return {"hycal": __version__, "python": platform.python_version(), **libraries}
+
+
+def manifest(
+    cell: Cell, domains: Sequence[BenchDomain], samples: Mapping[str, SampleList], digests: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return everything that the result of a cell depends on, as JSON values."""
+    text = all(domain.text is not None for domain in domains)
+    return {
+        "format": FORMAT,
+        "versions": _versions(),
+        "setting": cell.setting.label,
+        "title": cell.setting.title,
+        "protocol": cell.setting.protocol,
+        "order": cell.order,
+        "seed": cell.seed,
+        "method": cell.variant.label,
+        "parameters": cell.variant.parameters(cell.setting, text=text),
+        "text": text,
+        "short": cell.setting.short,
+        "sampling": cell.setting.sampling,
+        "domains": [domain.name for domain in domains],
+        "embeddings": {domain.name: digests[domain.name] for domain in domains},
+        "samples": {domain.name: len(samples[domain.name].rows) for domain in domains},
+        "sample_list": sample_hash(list(samples.values())),
+        "shortages": [
+            {"domain": domain.name, **asdict(shortage)}
+            for domain in domains
+            for shortage in samples[domain.name].shortages
+        ],
+    }
+
+
+def encode(
+    content: Mapping[str, Any], outcome: Outcome, zero_shot: list[int | None], domains: Sequence[BenchDomain]
+) -> bytes:
+    """Return the bytes of a cell's file."""
+    totals = {label: int(n) for domain in domains for label, n in zip(domain.labels, _per_class(domain), strict=True)}
+    classes = {
+        label: [outcome.class_shots[label], right, totals[label]] for label, right in outcome.class_correct.items()
+    }
+    document = {
+        "manifest": content,
+        "correct": outcome.correct,
+        "asked": [len(domain.test_y) for domain in domains],
+        "zero_shot": zero_shot,
+        "classes": classes,
+        "state_bytes": outcome.nbytes,
+    }
+    return (json.dumps(document, sort_keys=True, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def _per_class(domain: BenchDomain) -> list[int]:
+    counts: list[int] = np.bincount(domain.test_y, minlength=len(domain.class_names)).tolist()
+    return counts
+
+
+def read_manifest(path: Path) -> dict[str, Any] | None:
+    """Return the manifest of a finished cell, or None if there is no whole file."""
+    try:
+        content: dict[str, Any] = json.loads(path.read_bytes())["manifest"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return content
+
+
+def read_cell(path: Path) -> CellResult:
+    """Return what a cell's file says."""
+    try:
+        document = json.loads(path.read_bytes())
+        about = document["manifest"]
+        asked = np.array(document["asked"], dtype=np.float64)
+        return CellResult(
+            setting=about["setting"],
+            order=about["order"],
+            protocol=about["protocol"],
+            method=about["method"],
+            seed=about["seed"],
+            domains=tuple(about["domains"]),
+            samples=tuple(about["samples"][name] for name in about["domains"]),
+            A=_percent(document["correct"]) / asked,
+            Z=_percent(document["zero_shot"]) / asked,
+            classes={k: (shots, 100.0 * right / total) for k, (shots, right, total) in document["classes"].items()},
+            shortages=len(about["shortages"]),
+            nbytes=document["state_bytes"],
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HyCalError(f"{path} is not a result of `hycal bench run`: {error!r}. Delete it and run again.") from None
+
+
+def _percent(counts: Any) -> Doubles:
+    """Return 100 times the counts, None as NaN."""
+    percent: Doubles = 100.0 * np.array(counts, dtype=object).astype(np.float64)
+    return percent

@@ -1,0 +1,123 @@
+"""Learning domain after domain, and counting right answers after each step.
+
+CIL     candidates are all classes learned so far; domains learned so far are tested.
+MTIL    the domain of a test image is known: candidates are its classes.
+X-TAIL  all classes of the sequence are candidates from the start, told by their text until they are learned, and all
+        domains are tested after each step. A method that cannot tell a class by its text has the learned classes as
+        candidates, and its answers before a domain is learned are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.base import IncrementalClassifier
+from hycal.bench.embedded import BenchDomain
+from hycal.bench.sampling import SampleList
+from hycal.classifiers import ZeroShot
+
+Counts = list[list[int | None]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run answered.
+
+    Attributes
+    ----------
+    correct : list of lists
+        Right answers after each step on each domain, in the order of learning; None where nothing was asked.
+    class_correct : dict
+        Right answers after the last step by label.
+    class_shots : dict
+        Images learned of each label.
+    nbytes : int
+        Bytes of state after the last step.
+    """
+
+    correct: Counts
+    class_correct: dict[str, int]
+    class_shots: dict[str, int]
+    nbytes: int
+
+
+def run_stream(
+    classifier: IncrementalClassifier,
+    domains: Sequence[BenchDomain],
+    samples: Mapping[str, SampleList],
+    protocol: str,
+) -> Outcome:
+    """Have `classifier` learn the domains in order, each in one call, and test it after each.
+
+    What was learned is never learned again: a step adds to the statistics of the steps before.
+    """
+    early = protocol == "X-TAIL" and _announce(classifier, domains)
+    answers = _ANSWERS[protocol]
+    correct: Counts = []
+    hits: list[npt.NDArray[np.bool_]] = []
+    for step, domain in enumerate(domains):
+        sample = samples[domain.name]
+        names = np.array(domain.labels)
+        classifier.partial_fit(
+            domain.train_x[list(sample.rows)],
+            names[list(sample.labels)],
+            domain=domain.name,
+            text=domain.text_by_label(),
+        )
+        asked = domains if early else domains[: step + 1]
+        hits = answers(classifier, asked)
+        correct.append([int(hit.sum()) for hit in hits] + [None] * (len(domains) - len(asked)))
+    return Outcome(
+        correct,
+        class_correct={
+            label: int(hit[domain.test_y == number].sum())
+            for domain, hit in zip(domains, hits, strict=True)
+            for number, label in enumerate(domain.labels)
+        },
+        class_shots=dict(zip(classifier.classes_.tolist(), classifier.counts_.tolist(), strict=True)),
+        nbytes=classifier.nbytes_,
+    )
+
+
+def zero_shot_correct(domains: Sequence[BenchDomain]) -> list[int | None]:
+    """Return CLIP's right answers on each domain, all classes of all domains being candidates; None without text."""
+    if any(domain.text is None for domain in domains):
+        return [None] * len(domains)
+    classifier = ZeroShot()
+    _announce(classifier, domains)
+    return [int(hit.sum()) for hit in _all_classes(classifier, domains)]
+
+
+def _announce(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> bool:
+    """Name the classes to come, if the method can use names alone; says whether it can."""
+    if not classifier._scores_unseen or any(domain.text is None for domain in domains):
+        return False
+    for domain in domains:
+        classifier.announce(domain.text_by_label() or {}, domain=domain.name)
+    return True
+
+
+def _all_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[npt.NDArray[np.bool_]]:
+    queries = np.concatenate([domain.test_x for domain in domains])
+    truth = np.concatenate([np.array(domain.labels)[domain.test_y] for domain in domains])
+    ends = np.cumsum([len(domain.test_y) for domain in domains])[:-1]
+    return np.split(np.asarray(classifier.predict(queries) == truth), ends)
+
+
+def _own_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[npt.NDArray[np.bool_]]:
+    return [
+        np.asarray(classifier.predict(domain.test_x, classes=domain.labels) == np.array(domain.labels)[domain.test_y])
+        for domain in domains
+    ]
+
+
+_ANSWERS: Mapping[str, Callable[[Any, Sequence[BenchDomain]], list[npt.NDArray[np.bool_]]]] = {
+    "CIL": _all_classes,
+    "MTIL": _own_classes,
+    "X-TAIL": _all_classes,
+}

@@ -1,0 +1,139 @@
+"""Running the grid: every cell once, side by side, and only the cells that have no result yet.
+
+A result appears in one step under its final name, so a run that was killed leaves whole cells or none, and the next run
+goes on from there. All workers read the same memory-mapped embeddings; each uses one BLAS thread.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from hycal.bench.cells import Cell, encode, manifest, read_manifest
+from hycal.bench.embedded import BenchDomain
+from hycal.bench.protocol import run_stream, zero_shot_correct
+from hycal.bench.sampling import SampleList, draw_samples, sample_csv
+from hycal.bench.settings import Setting
+from hycal.bench.variants import Variant
+
+CELLS, TIMING, SAMPLES = "cells", "timing", "samples"
+Watch = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run did: cells computed, cells that had a result, cells that cannot run with the reason, shortages."""
+
+    computed: int
+    known: int
+    impossible: Mapping[str, str]
+    shortages: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Work:
+    cell: Cell
+    domains: Sequence[BenchDomain]
+    samples: Mapping[str, SampleList]
+    manifest: Mapping[str, Any]
+
+
+def grid(
+    settings: Iterable[Setting],
+    variants: Sequence[Variant],
+    *,
+    seeds: Sequence[int] | None = None,
+    orders: Sequence[str] = ("default",),
+) -> list[Cell]:
+    """Return the cells of every setting, order, seed (all of the setting's by default) and method."""
+    return [
+        Cell(setting, order, seed, variant)
+        for setting in settings
+        for order in orders
+        for seed in (seeds or setting.seeds)
+        for variant in variants
+    ]
+
+
+def run_grid(
+    cells: Sequence[Cell],
+    embedded: Mapping[str, Mapping[str, BenchDomain]],
+    out: Path,
+    *,
+    jobs: int = 1,
+    watch: Watch = lambda done, total: None,
+) -> Summary:
+    """Compute the cells that have no result in `out` yet.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+    embedded : mapping
+        Domains by setting name.
+    out : path
+        Gets `cells` (results), `timing` (seconds) and `samples` (lists of training images).
+    jobs : int
+        Processes side by side; -1 for one on each core.
+    watch : callable
+        Told the number of finished and of all cells.
+    """
+    digests = {name: {key: domain.digest() for key, domain in parts.items()} for name, parts in embedded.items()}
+    impossible: dict[str, str] = {}
+    shortages: dict[str, int] = {}
+    pending = []
+    for cell in cells:
+        domains = cell.domains(embedded[cell.setting.name])
+        reason = cell.variant.why_not(text=all(domain.text is not None for domain in domains))
+        if reason:
+            impossible[f"{cell.setting.label}, {cell.variant.label}"] = reason
+            continue
+        samples = _samples(cell, domains, out)
+        shortages[f"{cell.setting.label}, seed {cell.seed}"] = sum(len(s.shortages) for s in samples.values())
+        about = manifest(cell, domains, samples, digests[cell.setting.name])
+        if read_manifest(out / CELLS / cell.place) != about:
+            pending.append(_Work(cell, domains, samples, about))
+    total = len(cells) - sum(1 for cell in cells if f"{cell.setting.label}, {cell.variant.label}" in impossible)
+    done = total - len(pending)
+    watch(done, total)
+    for _ in Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_compute)(work, out) for work in pending):
+        done += 1
+        watch(done, total)
+    return Summary(len(pending), total - len(pending), impossible, {k: n for k, n in shortages.items() if n})
+
+
+def _samples(cell: Cell, domains: Sequence[BenchDomain], out: Path) -> dict[str, SampleList]:
+    """Draw the training images of a cell, and write the list."""
+    pools = {domain.name: domain.train_y for domain in domains}
+    samples = draw_samples(cell.setting, cell.seed, pools, order=cell.order)
+    order = "" if cell.setting.sampling == "own" else f".{cell.order}"
+    path = out / SAMPLES / f"{cell.setting.label}{order}.{cell.seed}.csv"
+    if not path.exists():
+        write_whole(path, sample_csv(list(samples.values())).encode())
+    return samples
+
+
+def _compute(work: _Work, out: Path) -> None:
+    began = time.perf_counter()
+    with threadpool_limits(limits=1, user_api="blas"):
+        text = all(domain.text is not None for domain in work.domains)
+        classifier = work.cell.variant.build(work.cell.setting, text=text)
+        outcome = run_stream(classifier, work.domains, work.samples, work.cell.setting.protocol)
+        zero_shot = zero_shot_correct(work.domains)
+    seconds = {"seconds": round(time.perf_counter() - began, 3)}
+    write_whole(out / TIMING / work.cell.place, json.dumps(seconds).encode())
+    write_whole(out / CELLS / work.cell.place, encode(work.manifest, outcome, zero_shot, work.domains))
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file in one step: whoever looks sees the old one or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.part")  # one name, so that what a kill leaves is written over
+    temporary.write_bytes(content)
+    temporary.replace(path)

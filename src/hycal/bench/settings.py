@@ -1,0 +1,200 @@
+"""Settings of the benchmark: which domains, how many shots of each class, in which order. They are data.
+
+A setting is one TOML file in `hycal/bench/settings`, or any file of the same form:
+
+    title, protocol ("CIL", "MTIL" or "X-TAIL"), source ("xd8" or "embeddings"), seeds
+    short      what to do where a class has fewer images than shots: "with-replacement" draws all of them again and
+               again, as the released code does; "all-available" takes each image once
+    sampling   "own": every (setting, seed, domain) has its generator; "released": the released code's draws
+    [orders]              other orders of learning, by name; the order of the file is called "default"
+    [parameters.METHOD]   parameters of a method in this setting
+    [[domains]]           name, classes, shots (a number, or a list by seed), draws ("random" or "numpy")
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from hycal.errors import HyCalError
+
+PROTOCOLS = ("CIL", "MTIL", "X-TAIL")
+SOURCES = ("xd8", "embeddings")
+SHORT = ("with-replacement", "all-available")
+SAMPLING = ("own", "released")
+DRAWS = ("random", "numpy")
+DEFAULT_ORDER = "default"
+
+
+@dataclass(frozen=True)
+class DomainShots:
+    """How many images of each class of a domain are learned.
+
+    Attributes
+    ----------
+    name : str
+    classes : int
+    shots : int, or mapping of tuples
+        The same number for every class, or by seed one for each class, classes in the order in which they first appear
+        among the training images.
+    draws : {"random", "numpy"}
+        Which generator the released code draws this domain with.
+    """
+
+    name: str
+    classes: int
+    shots: int | Mapping[int, tuple[int, ...]]
+    draws: str = "random"
+
+    def shots_for(self, seed: int) -> tuple[int, ...]:
+        """Return the number of shots of each class."""
+        if isinstance(self.shots, int):
+            return (self.shots,) * self.classes
+        if seed not in self.shots:
+            known = ", ".join(map(str, self.shots))
+            raise HyCalError(f"Domain {self.name!r} has no shots for seed {seed}; expected one of {known}.")
+        return self.shots[seed]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting; the module says what the fields mean."""
+
+    name: str
+    title: str
+    protocol: str
+    source: str
+    seeds: tuple[int, ...]
+    short: str
+    sampling: str
+    domains: tuple[DomainShots, ...]
+    orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The name, and the sampling where it is not ours."""
+        return self.name if self.sampling == "own" else f"{self.name}+{self.sampling}"
+
+    def in_order(self, order: str = DEFAULT_ORDER) -> tuple[DomainShots, ...]:
+        """Return the domains in the order of learning called `order`.
+
+        Examples
+        --------
+        >>> [domain.name for domain in load_setting("high-scale").in_order("II")][:3]
+        ['eurosat', 'organ', 'artbench']
+        """
+        if order == DEFAULT_ORDER:
+            return self.domains
+        if order not in self.orders:
+            known = ", ".join((DEFAULT_ORDER, *self.orders))
+            raise HyCalError(f"Setting {self.name!r} has no order {order!r}; expected one of {known}.")
+        by_name = {domain.name: domain for domain in self.domains}
+        return tuple(by_name[name] for name in self.orders[order])
+
+    def sampled(self, sampling: str) -> Setting:
+        """Return the setting with another way of drawing the shots."""
+        _one_of(self.name, "sampling", sampling, SAMPLING)
+        return replace(self, sampling=sampling)
+
+
+def list_settings() -> list[str]:
+    """Return the names of the settings that come with the package.
+
+    Examples
+    --------
+    >>> [name for name in list_settings() if name.startswith("xd8")]
+    ['xd8-balanced', 'xd8-cross-scale', 'xd8-high-scale']
+    """
+    folder = resources.files("hycal.bench") / "settings"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def load_setting(name: str | os.PathLike[str]) -> Setting:
+    """Return a setting by its name, or from a file that ends in .toml.
+
+    Examples
+    --------
+    >>> setting = load_setting("high-scale")
+    >>> [sum(domain.shots_for(0)) for domain in setting.domains]
+    [1000, 50, 940, 50, 50, 50, 55, 1020]
+    """
+    path = Path(name)
+    if path.suffix == ".toml":
+        try:
+            return read_setting(path.stem, path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise HyCalError(f"The setting {path} cannot be read: {error}. Check the path.") from None
+    if str(name) not in list_settings():
+        known = ", ".join(list_settings())
+        raise HyCalError(f"There is no setting {str(name)!r}; expected a file ending in .toml, or one of {known}.")
+    file = resources.files("hycal.bench") / "settings" / f"{name}.toml"
+    return read_setting(str(name), file.read_text(encoding="utf-8"))
+
+
+def read_setting(name: str, text: str) -> Setting:
+    """Return the setting that a TOML text describes, or say what is wrong with it."""
+    try:
+        content = tomllib.loads(text)
+        listed = tuple(_domain(name, entry) for entry in content.pop("domains"))
+        orders = {key: tuple(value) for key, value in content.pop("orders", {}).items()}
+        setting = Setting(
+            name=name, domains=listed, orders=orders, seeds=tuple(content.pop("seeds")), **_known(name, content)
+        )
+    except tomllib.TOMLDecodeError as error:
+        raise HyCalError(f"Setting {name!r} is not TOML: {error}.") from None
+    except KeyError as error:
+        raise HyCalError(f"Setting {name!r} does not say {error}. Compare it with a setting of the package.") from None
+    _check(setting)
+    return setting
+
+
+def _known(name: str, content: dict[str, Any]) -> dict[str, Any]:
+    needed = ("title", "protocol", "source", "short", "sampling")
+    unknown = sorted(set(content) - {*needed, "parameters"})
+    if unknown:
+        raise HyCalError(f"Setting {name!r} has the unknown entry {unknown[0]!r}; expected {', '.join(needed)}.")
+    return {**{key: content[key] for key in needed}, "parameters": content.get("parameters", {})}
+
+
+def _domain(setting: str, entry: dict[str, Any]) -> DomainShots:
+    shots: Any = entry["shots"]
+    if not isinstance(shots, int):
+        shots = {int(seed): tuple(counts) for seed, counts in shots.items()}
+    domain = DomainShots(entry["name"], entry["classes"], shots, entry.get("draws", "random"))
+    lists = [shots] if isinstance(shots, int) else [count for counts in shots.values() for count in counts]
+    if any(not isinstance(count, int) or count < 1 for count in lists):
+        raise HyCalError(f"Setting {setting!r}, domain {domain.name!r}: every class needs at least one shot.")
+    if not isinstance(shots, int):
+        for seed, counts in shots.items():
+            if len(counts) != domain.classes:
+                raise HyCalError(
+                    f"Setting {setting!r}, domain {domain.name!r}, seed {seed}: {len(counts)} shots are listed; "
+                    f"expected {domain.classes}, one for each class."
+                )
+    return domain
+
+
+def _check(setting: Setting) -> None:
+    _one_of(setting.name, "protocol", setting.protocol, PROTOCOLS)
+    _one_of(setting.name, "source", setting.source, SOURCES)
+    _one_of(setting.name, "short", setting.short, SHORT)
+    _one_of(setting.name, "sampling", setting.sampling, SAMPLING)
+    names = [domain.name for domain in setting.domains]
+    for domain in setting.domains:
+        _one_of(setting.name, "draws", domain.draws, DRAWS)
+        for seed in setting.seeds:
+            domain.shots_for(seed)
+    for order, listed in setting.orders.items():
+        if sorted(listed) != sorted(names):
+            raise HyCalError(f"Setting {setting.name!r}: order {order!r} does not name each domain once.")
+
+
+def _one_of(setting: str, key: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise HyCalError(f"Setting {setting!r} has {key} = {value!r}; expected one of {', '.join(allowed)}.")

@@ -1,0 +1,114 @@
+"""`hycal bench`: the benchmark, by command."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from hycal.bench.embedded import load_domains
+from hycal.bench.runner import Summary, grid, run_grid
+from hycal.bench.settings import SAMPLING, list_settings, load_setting
+from hycal.bench.variants import parse_variant
+from hycal.classifiers import METHODS
+from hycal.commands.failing import told
+
+app = typer.Typer(no_args_is_help=True, help="Run the benchmark and report it.")
+
+_SECONDS_PER_LINE = 30.0
+Out = Annotated[Path, typer.Option("--out", help="Folder for the results; a run goes on with what is there.")]
+Embeddings = Annotated[
+    Path | None, typer.Option(help="Folder with one DOMAIN.npz each; the xd8 settings use the bundled ones without it.")
+]
+
+
+@app.command("list")
+def list_command() -> None:
+    """Show every setting and every method."""
+    console = Console()
+    table = Table("setting", "title", "protocol", "domains", "classes", "images (seed 0)", "orders", box=None)
+    for name in list_settings():
+        setting = load_setting(name)
+        classes = sum(domain.classes for domain in setting.domains)
+        images = sum(sum(domain.shots_for(setting.seeds[0])) for domain in setting.domains)
+        orders = " ".join(("default", *setting.orders))
+        row = (setting.title, setting.protocol, str(len(setting.domains)), str(classes), f"{images:,}", orders)
+        table.add_row(name, *row)
+    console.print(table)
+    console.print(f"methods: {', '.join(METHODS)}", highlight=False, soft_wrap=True)
+
+
+@app.command("run")
+@told
+def run_command(
+    settings: Annotated[list[str], typer.Argument(help="Settings, by name or as a .toml file.")],
+    out: Out,
+    methods: Annotated[
+        str, typer.Option(help="all, or a list such as 'HyCal KLDA:hycal-paper HyCal[metric=cosine]'.")
+    ] = "all",
+    seeds: Annotated[str, typer.Option(help="A list such as '0 1'; those of the setting by default.")] = "",
+    orders: Annotated[str, typer.Option(help="Orders of learning, such as 'default I II'.")] = "default",
+    sampling: Annotated[str, typer.Option(help=f"{' or '.join(SAMPLING)}; that of the setting by default.")] = "",
+    embeddings: Embeddings = None,
+    jobs: Annotated[int, typer.Option(help="Processes side by side; -1 for one on each core.")] = -1,
+) -> None:
+    """Run settings with methods, four seeds each, and keep one small file for each run.
+
+    What has a result already is not run again. Ends with code 0 once everything that can run has a result.
+
+    Example: hycal bench run xd8-balanced --methods "HyCal NCM" --out results
+    """
+    console = Console()
+    chosen = [load_setting(name) for name in settings]
+    if sampling:
+        chosen = [setting.sampled(sampling) for setting in chosen]
+    variants = [parse_variant(label) for label in (list(METHODS) if methods == "all" else methods.split())]
+    numbers = [int(seed) for seed in seeds.split()] or None
+    cells = grid(chosen, variants, seeds=numbers, orders=orders.split())
+    embedded = {setting.name: load_domains(setting, embeddings) for setting in chosen}
+    began = time.monotonic()
+    with _progress(console) as watch:
+        summary = run_grid(cells, embedded, out, jobs=jobs, watch=watch)
+    _tell(console, summary, out, time.monotonic() - began)
+
+
+def _tell(console: Console, summary: Summary, out: Path, seconds: float) -> None:
+    for what, why in summary.impossible.items():
+        console.print(f"[yellow]not run[/yellow] {escape(what)}: {escape(why)}", highlight=False, soft_wrap=True)
+    for where, count in summary.shortages.items():
+        console.print(
+            f"[yellow]short[/yellow] {escape(where)}: {count} classes have fewer images than shots",
+            highlight=False,
+            soft_wrap=True,
+        )
+    console.print(
+        f"{summary.computed} runs in {seconds:.1f} s, {summary.known} known already; results in {escape(str(out))}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function that shows finished and all runs: a bar on a terminal, now and then a line elsewhere."""
+    columns = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("")
+        said = time.monotonic()
+
+        def show(done: int, total: int) -> None:
+            nonlocal said
+            progress.update(task, completed=done, total=total)
+            if not console.is_terminal and time.monotonic() - said > _SECONDS_PER_LINE:
+                said = time.monotonic()
+                console.print(f"{done} of {total} runs", highlight=False)
+
+        yield show

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hycal import METHODS, HyCalError
+from hycal.bench import metrics
+from hycal.bench.cells import read_cell
+from hycal.bench.embedded import load_domains, read_domain
+from hycal.bench.protocol import run_stream, zero_shot_correct
+from hycal.bench.runner import grid, run_grid
+from hycal.bench.sampling import draw_samples
+from hycal.bench.settings import load_setting
+from hycal.bench.variants import parse_variant
+from tests.bench.small import small_domains, small_setting, tree, write_small
+
+FAST = "HyCal NCM SLDA HyCal[metric=cosine]"
+
+
+def outcome(label: str, protocol: str, *, text: bool = True) -> list[list[int | None]]:
+    setting, embedded = small_setting(protocol), small_domains(text=text)
+    samples = draw_samples(setting, 0, {name: domain.train_y for name, domain in embedded.items()})
+    classifier = parse_variant(label).build(setting, text=text)
+    return run_stream(classifier, list(embedded.values()), samples, protocol).correct
+
+
+def test_cil_asks_learned_domains_among_learned_classes() -> None:
+    setting, embedded = small_setting(), small_domains()
+    correct = outcome("NCM", "CIL")
+    assert [[cell is None for cell in row] for row in correct] == [
+        [False, True, True],
+        [False, False, True],
+        [False, False, False],
+    ]
+    samples = draw_samples(setting, 0, {name: domain.train_y for name, domain in embedded.items()})
+    fresh = METHODS["NCM"]()
+    for domain in list(embedded.values())[:2]:
+        rows, labels = list(samples[domain.name].rows), list(samples[domain.name].labels)
+        fresh.partial_fit(domain.train_x[rows], np.array(domain.labels)[labels], domain=domain.name)
+    first = embedded["a"]
+    assert correct[1][0] == int((fresh.predict(first.test_x) == np.array(first.labels)[first.test_y]).sum())
+
+
+def test_mtil_is_no_harder_than_cil() -> None:
+    for easy, hard in zip(outcome("NCM", "MTIL"), outcome("NCM", "CIL"), strict=True):
+        assert all(a is None or b is None or a >= b for a, b in zip(easy, hard, strict=True))
+
+
+def test_x_tail_asks_everything_of_methods_that_know_names() -> None:
+    assert all(cell is not None for row in outcome("PrimalRAIL[n_components=64]", "X-TAIL") for cell in row)
+    assert outcome("NCM", "X-TAIL") == outcome("NCM", "CIL")
+
+
+def test_zero_shot_is_missing_without_text() -> None:
+    assert zero_shot_correct(list(small_domains(text=False).values())) == [None] * 3
+    assert all(isinstance(count, int) and count > 0 for count in zero_shot_correct(list(small_domains().values())))
+
+
+def test_a_cell_reads_back_as_accuracies(tmp_path: Path) -> None:
+    setting = small_setting()
+    cells = grid([setting], [parse_variant("HyCal")], seeds=[0])
+    summary = run_grid(cells, {"small": small_domains(text=False)}, tmp_path)
+    assert (summary.computed, summary.known) == (1, 0)
+    assert summary.shortages == {"small, seed 0": 3}
+    result = read_cell(tmp_path / "cells" / cells[0].place)
+    assert result.domains == ("a", "b", "c")
+    assert result.samples == (12, 36, 25)
+    assert np.isnan(result.A[0, 1])
+    assert 30.0 < metrics.last(result.A) <= 100.0
+    assert np.isnan(metrics.s_adapt(result.A, result.samples, result.Z))
+    assert result.classes["a/class 0"][0] == 3
+
+
+def test_a_second_run_computes_nothing_and_a_change_recomputes(tmp_path: Path) -> None:
+    cells = grid([small_setting()], [parse_variant("NCM"), parse_variant("ZeroShot")], seeds=[0, 1])
+    embedded = {"small": small_domains()}
+    assert run_grid(cells, embedded, tmp_path).computed == 4
+    before = tree(tmp_path)
+    assert run_grid(cells, embedded, tmp_path).computed == 0
+    assert tree(tmp_path) == before
+    changed = replace(embedded["small"]["a"], test_x=embedded["small"]["a"].test_x[::-1].copy())
+    assert run_grid(cells, {"small": {**embedded["small"], "a": changed}}, tmp_path).computed == 4
+
+
+def test_a_damaged_cell_is_computed_again(tmp_path: Path) -> None:
+    cells = grid([small_setting()], [parse_variant("NCM")], seeds=[0])
+    embedded = {"small": small_domains()}
+    run_grid(cells, embedded, tmp_path)
+    path = tmp_path / "cells" / cells[0].place
+    whole = path.read_bytes()
+    path.write_bytes(whole[:40])
+    with pytest.raises(HyCalError, match="Delete it"):
+        read_cell(path)
+    assert run_grid(cells, embedded, tmp_path).computed == 1
+    assert path.read_bytes() == whole
+
+
+def test_a_method_that_needs_text_is_named_not_dropped(tmp_path: Path) -> None:
+    cells = grid([small_setting()], [parse_variant("ZeroShot"), parse_variant("GDA")], seeds=[0])
+    summary = run_grid(cells, {"small": small_domains(text=False)}, tmp_path)
+    assert list(summary.impossible) == ["small, ZeroShot"]
+    assert summary.computed == 1
+
+
+def test_orders_change_the_stream_but_not_the_samples(tmp_path: Path) -> None:
+    cells = grid([small_setting()], [parse_variant("NCM")], seeds=[0], orders=["default", "back"])
+    run_grid(cells, {"small": small_domains()}, tmp_path)
+    one, other = (read_cell(tmp_path / "cells" / cell.place) for cell in cells)
+    assert one.domains == other.domains[::-1]
+    assert np.allclose(np.sort(metrics.last_per_domain(one.A)), np.sort(metrics.last_per_domain(other.A)))
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("Magic", "There is no method 'Magic'"),
+        ("HyCal:best", "no profile 'best'"),
+        ("HyCal[alpha]", "sets nothing"),
+        ("HyCal[", "is not a method"),
+    ],
+)
+def test_wrong_labels_say_so(label: str, message: str) -> None:
+    with pytest.raises(HyCalError, match=message):
+        parse_variant(label)
+
+
+def test_parameters_come_from_setting_profile_and_label() -> None:
+    setting = load_setting("xd8-balanced")
+    assert parse_variant("RanPAC").parameters(setting, text=True)["n_components"] == 1024
+    assert parse_variant("RanPAC:official").parameters(setting, text=True)["n_components"] == 10000
+    assert parse_variant("HyCal:official[alpha=3]").parameters(setting, text=False) == {
+        **METHODS["HyCal"]().get_params(),
+        "alpha": 3,
+        "beta": 5,
+        "rule": "released",
+        "fusion": "image",
+    }
+    with pytest.raises(HyCalError, match="no parameter 'speed'"):
+        parse_variant("NCM[speed=1]").parameters(setting, text=True)
+
+
+def test_missing_embeddings_say_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(HyCalError, match="--embeddings"):
+        load_domains(load_setting("balanced"))
+    with pytest.raises(HyCalError, match="expected the embeddings of 'dtd'"):
+        read_domain(tmp_path, "dtd")
+    (tmp_path / "dtd.npz").write_bytes(b"nothing")
+    with pytest.raises(HyCalError, match="does not hold an embedded domain"):
+        read_domain(tmp_path, "dtd")
+
+
+def command(setting: Path, embeddings: Path, out: Path, *more: str) -> list[str]:
+    run = ["run", str(setting), "--embeddings", str(embeddings), "--out", str(out), "--methods", FAST]
+    return [sys.executable, "-c", "from hycal.commands.bench import app; app()", *run, *more]
+
+
+def test_parallel_runs_and_kills_give_the_same_bytes(tmp_path: Path) -> None:
+    """Two whole runs, one of them in two processes, and one killed at ten random moments: all the same bytes."""
+    setting, embeddings = write_small(tmp_path)
+    folders = [tmp_path / name for name in ("one", "two", "killed")]
+    began = time.monotonic()
+    subprocess.run(command(setting, embeddings, folders[0], "--jobs", "1"), check=True, capture_output=True)
+    whole = time.monotonic() - began
+    subprocess.run(command(setting, embeddings, folders[1], "--jobs", "2"), check=True, capture_output=True)
+    moments = random.Random(0)
+    for _ in range(10):
+        process = subprocess.Popen(
+            command(setting, embeddings, folders[2], "--jobs", "1"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(whole * moments.uniform(0.6, 1.0))
+        process.kill()
+        process.wait()
+    subprocess.run(command(setting, embeddings, folders[2], "--jobs", "1"), check=True, capture_output=True)
+    one, two, killed = ({k: v for k, v in tree(f).items() if not k.startswith("timing")} for f in folders)
+    assert len(one) == 4 * 3 + 3
+    assert one == two == killed

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hycal import HyCalError
+from hycal.bench.published import published, published_shots
+from hycal.bench.settings import list_settings, load_setting, read_setting
+from hycal.data import find_dataset, list_datasets
+
+PAPER = ("balanced", "cross-scale", "high-scale")
+SHUFFLES = {"I": 0, "II": 1, "III": 42, "IV": 1993}
+SMALL = """
+title = "small"
+protocol = "CIL"
+source = "xd8"
+seeds = [0]
+short = "all-available"
+sampling = "own"
+[orders]
+back = ["b", "a"]
+[[domains]]
+name = "a"
+classes = 2
+shots = 3
+[[domains]]
+name = "b"
+classes = 2
+[domains.shots]
+0 = [1, 2]
+"""
+
+
+@pytest.mark.parametrize("name", list_settings())
+def test_every_setting_reads(name: str) -> None:
+    setting = load_setting(name)
+    assert setting.name == name
+    assert setting.seeds == (0, 1, 42, 1993)
+
+
+def test_shots_of_seed_42_are_the_papers_table_class_by_class() -> None:
+    table = published_shots()
+    setting = load_setting("cross-scale")
+    assert set(table) == {domain.name for domain in setting.domains}
+    for domain in setting.domains:
+        assert domain.shots_for(42) == tuple(table[domain.name].values())
+    assert sum(len(shots) for shots in table.values()) == 300
+
+
+def test_cross_scale_has_the_published_totals_and_the_rule_for_aircraft() -> None:
+    setting = load_setting("cross-scale")
+    totals = [sum(sum(domain.shots_for(seed)) for domain in setting.domains) for seed in setting.seeds]
+    assert totals == [8305, 8440, 8494, 8417]
+    for seed in setting.seeds:
+        draw = random.Random(seed)
+        assert setting.domains[0].shots_for(seed) == tuple(draw.randint(5, 50) for _ in range(100))
+
+
+@pytest.mark.parametrize("name", [*PAPER, "xd8-balanced", "xd8-cross-scale", "xd8-high-scale"])
+@pytest.mark.parametrize("order", SHUFFLES)
+def test_random_orders_are_shuffles_of_the_default(name: str, order: str) -> None:
+    setting = load_setting(name)
+    expected = [domain.name for domain in setting.domains]
+    random.Random(SHUFFLES[order]).shuffle(expected)
+    assert [domain.name for domain in setting.in_order(order)] == expected
+
+
+@pytest.mark.parametrize("order", SHUFFLES)
+def test_random_orders_are_those_of_the_papers_tables(order: str) -> None:
+    row = [c for c in published("random-orders-domains") if (c.setting, c.method) == (f"high-scale@{order}", "HyCal")]
+    printed = [c.column.removeprefix("last:") for c in row if c.column.startswith("last:")][:8]
+    assert [domain.name for domain in load_setting("high-scale").in_order(order)] == printed
+
+
+def test_class_counts_are_those_of_the_data_sets() -> None:
+    known = {spec.name for spec in list_datasets()}
+    for name in list_settings():
+        for domain in load_setting(name).domains:
+            if not name.startswith("xd8"):
+                assert domain.name in known
+                assert find_dataset(domain.name).classes == domain.classes
+
+
+def test_xd8_cross_scale_follows_its_rule() -> None:
+    most = {"aircraft": 25, "flower": 20}
+    setting = load_setting("xd8-cross-scale")
+    for domain in setting.domains:
+        for seed in setting.seeds:
+            draw = random.Random(f"{seed}/{domain.name}")
+            expected = tuple(draw.randint(5, most.get(domain.name, 50)) for _ in range(domain.classes))
+            assert domain.shots_for(seed) == expected
+
+
+def test_balanced_settings_have_about_500_images_of_every_domain() -> None:
+    for name in ("balanced", "xd8-balanced"):
+        assert all(450 <= sum(domain.shots_for(0)) <= 515 for domain in load_setting(name).domains)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('protocol = "CIL"', 'protocol = "TIL"', "expected one of CIL, MTIL, X-TAIL"),
+        ('short = "all-available"', "", "does not say 'short'"),
+        ('short = "all-available"', 'short = "ignore"', "with-replacement, all-available"),
+        ("0 = [1, 2]", "0 = [1]", "expected 2, one for each class"),
+        ("0 = [1, 2]", "1 = [1, 2]", "no shots for seed 0"),
+        ("shots = 3", "shots = 0", "at least one shot"),
+        ('["b", "a"]', '["b", "b"]', "does not name each domain once"),
+        ("seeds = [0]", "seeds = [0]\ncolour = 1", "unknown entry 'colour'"),
+        ("seeds = [0]", "seeds =", "is not TOML"),
+    ],
+)
+def test_a_wrong_setting_says_what_is_wrong(old: str, new: str, message: str) -> None:
+    assert read_setting("small", SMALL).domains[1].shots_for(0) == (1, 2)
+    with pytest.raises(HyCalError, match=message.replace("[", r"\[")):
+        read_setting("small", SMALL.replace(old, new))
+
+
+def test_unknown_names_list_the_known_ones() -> None:
+    with pytest.raises(HyCalError, match="high-scale"):
+        load_setting("middle-scale")
+    with pytest.raises(HyCalError, match="default, back"):
+        read_setting("small", SMALL).in_order("IX")
+    with pytest.raises(HyCalError, match="cannot be read"):
+        load_setting("nowhere.toml")
