@@ -240,9 +240,9 @@ class _Run:
             if row is not None and np.isfinite(row).all() and row.any():
                 self.fresh[key] = row
                 self.known.add(key)
+                self.encoded += 1
             else:
                 self.unusable[key] = "the encoder gave no finite, non-zero vector for it"
-        self.encoded += len(keys)
         if len(self.fresh) >= _ROWS_PER_SHARD or time.monotonic() - self.flushed_at > _SECONDS_PER_SHARD:
             self.flush()
 
