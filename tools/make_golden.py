@@ -1,6 +1,6 @@
 """Write the golden vectors of an encoder from the weights at hand.
 
-Run it only after those weights were compared with independent embeddings (tests/encoders/test_reference.py).
+Run it only after those weights were compared with independent embeddings (tests/encoders/test_w8.py).
 
     python tools/make_golden.py clip-vit-b16-w8 --weights FOLDER
 """

@@ -1,11 +1,14 @@
 import csv
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner, Result
 
 import hycal.encoders
+from hycal.commands import embed as embedding_command
 from hycal.commands.embed import embed_command
 from hycal.embedding import read_table
 from tests.embedding.test_pipeline import make_mixed_folder
@@ -70,3 +73,67 @@ def test_what_newcomers_try(tmp_path: Path) -> None:
     assert not out.exists()
     assert run(tmp_path / "text").exit_code == 2
     assert "Example" in run("--help").output
+
+
+def test_names_that_are_not_text_stop_nothing_and_command_no_terminal(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "zoo")
+    for name in (b"lat\xe9n", b"\x1b[31m\nred", b"[bold]x"):
+        for suffix, content in ((b".png", (folder / "class_0" / "000.png").read_bytes()), (b".txt", b"no image")):
+            Path(os.fsdecode(os.fsencode(folder) + b"/" + name + suffix)).write_bytes(content)
+    result = run(folder, "--out", tmp_path / "zoo.npz")
+    assert result.exit_code == 0 and "\x1b" not in result.output
+    assert all(f"skipped: {folder}/{name}.txt: not an" in result.output for name in (r"lat\udce9n", "[bold]x"))
+    with (tmp_path / "zoo.npz.skipped.csv").open(encoding="utf-8", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 3
+    assert len(read_table(tmp_path / "zoo.npz").files) == 13
+
+
+def test_a_file_of_another_kind_is_never_replaced(tmp_path: Path) -> None:
+    images = tmp_path / "images.npz"
+    np.savez(images, images=np.zeros((2, 8, 8), np.uint8), labels=np.array(["a", "b"]))
+    before = images.read_bytes()
+    result = run(images, "--out", images)
+    assert result.exit_code == 1 and "not replaced" in result.output and images.read_bytes() == before
+    (tmp_path / "folder.npz").mkdir()
+    assert "not replaced" in run(images, "--out", tmp_path / "folder.npz").output
+
+
+def test_results_inside_the_folder_are_not_its_images(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "zoo")
+    (folder / "notes.txt").write_text("no image")
+    for _ in range(2):
+        result = run(folder, "--out", folder / "zoo.npz")
+        assert result.exit_code == 0 and "11 files" in result.output and "1 skipped" in result.output
+
+
+def test_a_manifest_names_its_files_as_it_does(tmp_path: Path) -> None:
+    make_folder(tmp_path / "zoo")
+    (tmp_path / "list.CSV").write_text("file,label\nzoo/class_0/000.png,a\n")
+    assert run(tmp_path / "list.CSV", "--out", tmp_path / "x.npz").exit_code == 0
+    assert read_table(tmp_path / "x.npz").files.tolist() == ["zoo/class_0/000.png"]
+
+
+def test_a_refused_folder_and_a_refused_cache_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    folder = make_folder(tmp_path / "zoo")
+    (tmp_path / "file").write_text("x")
+    result = run(folder, "--out", tmp_path / "x.npz", "--cache", tmp_path / "file")
+    assert result.exit_code == 1 and "Choose another folder" in result.output
+    with monkeypatch.context() as patch:
+        patch.setattr(embedding_command.tempfile, "TemporaryFile", refuse)
+        result = run(folder, "--out", tmp_path / "x.npz")
+        assert result.exit_code == 1 and "Permission denied. Choose a folder" in result.output
+    monkeypatch.setattr(embedding_command, "write_table", refuse)
+    result = run(folder, "--out", tmp_path / "x.npz")
+    assert result.exit_code == 1 and "The system refused" in result.output
+
+
+def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(embedding_command, "embed", interrupted)
+    result = run(make_folder(tmp_path / "zoo"), "--out", tmp_path / "x.npz")
+    assert result.exit_code == 130 and "Run the same command again to go on" in result.output

@@ -57,3 +57,18 @@ def test_wrong_backend() -> None:
     result = run("encoders", "show", "builtin", "--backend", "jax")
     assert result.exit_code == 2
     assert "transformers" in result.output
+
+
+def test_version() -> None:
+    result = run("--version")
+    assert result.exit_code == 0 and result.output.startswith("hycal ")
+
+
+def test_brackets_in_a_path_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "a[b]"))
+    assert f"cache {tmp_path}/a[b]" in run("doctor").output
+
+
+def test_wrong_weights_for_the_bundled_encoder(tmp_path: Path) -> None:
+    result = run("encoders", "show", "builtin", "--weights", str(tmp_path))
+    assert result.exit_code == 1 and "leave --weights out" in result.output

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import socket
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -198,3 +199,24 @@ def test_an_archive_inside_the_archive(server: Server, tmp_path: Path) -> None:
 def test_a_set_that_is_not_published_any_more(tmp_path: Path) -> None:
     with pytest.raises(HyCalError, match="by hand"):
         fetch(find_dataset("cars"), tmp_path, say=lambda line: None)
+
+
+def test_a_file_that_a_user_put_there_is_never_deleted(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "data.bin").write_bytes(b"another edition")
+    with pytest.raises(HyCalError, match="left as it is; move it away"):
+        download(item(server), tmp_path)
+    assert (tmp_path / "data.bin").read_bytes() == b"another edition" and not server.ranges
+
+
+def test_nobody_listens_is_said_at_once(tmp_path: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        nobody = Download(f"http://127.0.0.1:{closed.getsockname()[1]}/x.tar", None)
+        with pytest.raises(HyCalError, match=r"refused.*0 bytes came so far"):
+            download(nobody, tmp_path, pause=1000)
+
+
+def test_a_disk_that_refuses_is_not_tried_again(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "data.bin.part").mkdir()
+    with pytest.raises(IsADirectoryError):
+        download(item(server), tmp_path, pause=1000)

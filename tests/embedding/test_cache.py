@@ -1,3 +1,4 @@
+import resource
 import sqlite3
 from pathlib import Path
 
@@ -112,3 +113,31 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     index.close()
     with pytest.raises(HyCalError, match="schema version 99"):
         opened(tmp_path)
+
+
+def test_many_shards_need_few_open_files(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with opened(tmp_path) as cache:
+        for number in range(100):
+            cache.add([key(number)], rows(1, number))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (80, hard))
+        try:
+            found = cache.get([key(number) for number in range(100)])
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert np.array_equal(found, np.concatenate([rows(1, number) for number in range(100)]))
+
+
+def test_a_disk_that_refuses_leaves_the_cache_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with opened(tmp_path) as cache:
+        cache.add([key(1)], rows(1, 1))
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fsync", full)
+            with pytest.raises(HyCalError, match=r"No space left.*Rows written before are kept"):
+                cache.add([key(2)], rows(1, 2))
+        assert cache.known() == {key(1)} and len(list(tmp_path.glob("shards/*/*"))) == 1
+        cache.add([key(2)], rows(1, 2))
+        assert len(cache) == 2

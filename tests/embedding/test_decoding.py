@@ -43,6 +43,13 @@ def test_sixteen_bits_are_scaled_not_clipped() -> None:
     assert (decoded[..., 0] == decoded[..., 2]).all()
 
 
+def test_scaling_by_parts_is_scaling_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = np.arange(65536, dtype=np.uint16).reshape(256, 256)
+    monkeypatch.setattr("hycal.embedding.decoding._VALUES_AT_ONCE", 1000)
+    decoded = np.asarray(decode(file_of(Image.fromarray(deep), "PNG")))[..., 0]
+    assert np.array_equal(decoded, (deep * (255 / 65535)).round())
+
+
 def test_float_tiff_between_zero_and_one_is_scaled_and_others_refused() -> None:
     grey = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
     assert np.asarray(decode(file_of(Image.fromarray(grey), "TIFF"))).max() == 255

@@ -195,3 +195,29 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(io.BytesIO().getvalue())
     with pytest.raises(HyCalError, match="is a file"):
         image_files(tmp_path / "file")
+
+
+def test_a_folder_that_may_not_be_opened_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_folder(tmp_path)
+    scan = os.scandir
+
+    def closed(path: Path) -> object:
+        if Path(path).name == "class_1":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    result = embed(sources_in(tmp_path), TinyEncoder())
+    assert len(result.rows) == 5
+    assert [(Path(skip.name).name, skip.reason) for skip in result.skipped] == [
+        ("class_1", "a folder that may not be opened")
+    ]
+
+
+def test_a_row_that_cannot_be_read_is_reported() -> None:
+    class Damaged:
+        def __getitem__(self, index: int) -> None:
+            raise OSError("can't read data (inflate() failed)")
+
+    result = embed([ImageRow(Damaged(), 3, "x.h5")], TinyEncoder())
+    assert result.skipped[0].name == "x.h5[3]" and "inflate" in result.skipped[0].reason

@@ -1,35 +1,27 @@
-"""A real, tiny encoder and a folder of images, for tests of everything around them.
-
-Run as a program it is the job that the kill test kills: `python tiny.py FOLDER CACHE OUT`.
-"""
+"""A real, tiny encoder and a folder of images, for tests of everything around them."""
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from hycal.embedding import EmbeddingCache, ImageFile, embed
-from hycal.embedding.sources import image_files
 from hycal.errors import HyCalError
 from hycal.validation import Floats
 
 
 class TinyEncoder:
-    """A fixed random projection of the 8 x 8 image; optionally slow, as a real encoder is."""
+    """A fixed random projection of the 8 x 8 image."""
 
     has_text = False
 
-    def __init__(self, *, seed: int = 0, dimension: int = 12, seconds: float = 0.0) -> None:
+    def __init__(self, *, seed: int = 0, dimension: int = 12) -> None:
         self.name = f"tiny-{seed}"
         self.dimension = dimension
         self.fingerprint = f"tiny-{seed}-{dimension}"
         self.calls: list[tuple[int, ...]] = []
-        self._seconds = seconds
         self._weights = np.random.default_rng(seed).normal(size=(3 * 8 * 8, dimension)).astype(np.float32)
 
     def preprocess(self, image: Image.Image) -> Floats:
@@ -38,7 +30,6 @@ class TinyEncoder:
 
     def encode(self, batch: Floats) -> Floats:
         self.calls.append(batch.shape)
-        time.sleep(self._seconds)
         # One product per row: BLAS rounds a row differently by its place in a batch.
         rows = np.stack([image.ravel() @ self._weights for image in batch])
         return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
@@ -58,17 +49,3 @@ def make_folder(root: Path, *, classes: int = 2, images: int = 5) -> Path:
         for number in range(images):
             picture(1000 * label + number).save(root / f"class_{label}" / f"{number:03}.png")
     return root
-
-
-def run(folder: str, cache_folder: str, out: str) -> None:
-    encoder = TinyEncoder(seconds=0.01)
-    with EmbeddingCache.of(encoder, cache_folder) as cache:
-        result = embed([ImageFile(path) for path in image_files(folder)], encoder, store=cache, batch=4)
-    np.save(out, result.rows)
-
-
-if __name__ == "__main__":
-    from hycal.embedding import pipeline
-
-    pipeline._SECONDS_PER_SHARD = 0.03  # many shards, so that kills fall between and inside their writes
-    run(*sys.argv[1:])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import zipfile
@@ -8,14 +9,17 @@ from pathlib import Path
 import pytest
 
 from hycal.encoders import install as module
-from hycal.encoders import load_encoder
+from hycal.encoders import load_encoder, loading
 from hycal.encoders.extras import MissingExtraError, load_extra
+from hycal.encoders.files import encoder_dir
+from hycal.encoders.fingerprint import file_hash
 from hycal.encoders.install import install
 from hycal.encoders.table import find_spec
 from hycal.errors import HyCalError
 from tests.encoders import small_clip
 
 W8 = "clip-vit-b16-w8"
+W8_FINGERPRINT = "94ae210cbd7bdbcb8ea576e298188876"
 
 
 def wheel(path: Path, content: bytes | None) -> Path:
@@ -104,3 +108,38 @@ def test_folder_into_the_cache_and_damage_is_found(tmp_path: Path, empty_cache: 
 def test_absent_extra_is_named() -> None:
     with pytest.raises(MissingExtraError, match=r"needs the package 'no_such_thing'.*pip install 'hycal\[clip\]'"):
         load_extra("no_such_thing.inner", extra="clip", why="Flying")
+
+
+def test_other_weights_under_the_name_of_a_wheel_have_a_fingerprint_of_their_own(tmp_path: Path) -> None:
+    builtin = encoder_dir(find_spec("builtin")) / "builtin.onnx"
+    copy = tmp_path / "model.onnx"
+    copy.write_bytes(builtin.read_bytes())
+    prints = {load_encoder(W8, weights=path).fingerprint for path in (builtin, tmp_path)}
+    assert len(prints) == 1 and prints.isdisjoint({W8_FINGERPRINT})
+    noted = {"encoder": W8, "sha256": {"model.onnx": file_hash(copy)}}
+    (tmp_path / "manifest.json").write_text(json.dumps(noted))
+    assert load_encoder(W8, weights=tmp_path).fingerprint == W8_FINGERPRINT
+    (tmp_path / "manifest.json").write_text(json.dumps({**noted, "encoder": "another"}))
+    assert {load_encoder(W8, weights=tmp_path).fingerprint} == prints
+
+
+def test_the_member_of_a_wheel_is_not_run_as_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = tmp_path / "clip_encoder.int8.onnx"
+    raw.write_bytes(b"as it comes")
+    monkeypatch.setattr(loading, "file_hash", lambda path: find_spec(W8).wheel.sha256)
+    with pytest.raises(HyCalError, match=r"destroy the embeddings.*encoders get clip-vit-b16-w8 --weights FILE"):
+        load_encoder(W8, weights=raw)
+
+
+def test_one_file_is_not_enough_to_keep_a_hub_encoder(tmp_path: Path, empty_cache: Path) -> None:
+    (tmp_path / "vision_model.onnx").write_bytes(b"x")
+    with pytest.raises(HyCalError, match="is not a folder"):
+        install("clip-vit-b16", weights=tmp_path / "vision_model.onnx")
+    assert nothing_left(empty_cache)
+
+
+def test_pip_itself_may_be_missing(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = subprocess.CompletedProcess([], 1, "", "python: No module named pip\n")
+    monkeypatch.setattr(module.subprocess, "run", lambda command, **options: answer)
+    with pytest.raises(HyCalError, match="No module named pip"):
+        install(W8)

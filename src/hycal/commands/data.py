@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
 from hycal.commands.failing import told
+from hycal.commands.saying import say
 from hycal.data.catalog import find_dataset, list_datasets
 from hycal.data.checking import check_dataset
 from hycal.data.fetching import fetch
@@ -44,14 +45,14 @@ def check_command(name: Name, root: Root) -> None:
     """
     report = check_dataset(name, root.expanduser())
     console = Console()
-    console.print(f"[bold]{escape(report.title)}[/bold] in {escape(str(root))}", highlight=False)
+    say(console, f"{report.title} in {root}")
     for heading, style, lines in (
         ("there", "green", report.there),
         ("missing", "red", report.missing),
         ("wrong", "red", report.wrong),
     ):
         for line in lines:
-            console.print(f"[{style}]{heading}[/{style}]: {escape(line)}", highlight=False, soft_wrap=True)
+            say(console, line, label=heading, style=style)
     if not report.complete:
         raise typer.Exit(1)
     console.print("complete", style="green")
@@ -76,5 +77,5 @@ def fetch_command(name: Name, root: Root) -> None:
         def watch(done: int, total: int | None) -> None:
             progress.update(task, completed=done, total=total)
 
-        fetch(spec, root.expanduser(), say=lambda line: console.print(escape(line), soft_wrap=True), watch=watch)
-    console.print(f"Now: hycal data check {name} --root {root}", highlight=False, soft_wrap=True)
+        fetch(spec, root.expanduser(), say=lambda line: say(console, line), watch=watch)
+    say(console, f"Now: hycal data check {name} --root {shlex.quote(str(root))}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+import tempfile
 import time
 from pathlib import Path
 from typing import Annotated
@@ -10,12 +12,13 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from hycal.commands.failing import told
 from hycal.commands.progress import embedding_progress
+from hycal.commands.saying import say
 from hycal.data.listing import ListedImage, list_images
-from hycal.embedding import EmbeddingCache, EmbeddingTable, Skipped, embed, write_table
+from hycal.embedding import EmbeddingCache, EmbeddingTable, Skipped, embed, is_table, write_table
+from hycal.embedding.atomic import replacing
 from hycal.embedding.pipeline import BATCH, Embedded
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
@@ -23,7 +26,7 @@ from hycal.errors import HyCalError
 
 _SHOWN = 10
 SKIPPED_SOME = 3
-
+INTERRUPTED = 130
 
 Source = Annotated[
     Path,
@@ -55,34 +58,53 @@ def embed_command(
     Embeddings are cached by image content and encoder. A run that is interrupted, even killed, goes on where
     it was when you start it again, and an image that was seen before costs nothing.
 
-    Ends with 0 when the table is written, 1 when there is nothing to write, 2 for a wrong option.
+    Ends with 0 when the table is written, 1 when it is not, 2 for a wrong option, 130 when interrupted.
 
     Example: hycal embed photos --encoder clip-vit-b16-w8 --out photos.npz
     """
     console = Console(stderr=True)
     _check_out(out)
-    images = list_images(source)
+    images = _without_results(list_images(source), source, out)
     model = _load(encoder, weights)
     result = _run(images, model, cache, batch, console)
     _report(out, result.skipped, console)
     if not len(result.rows):
         raise HyCalError(f"None of the {len(images)} files in {source} is an image that can be used.")
     write_table(out, _table(images, result, model))
-    _say(console, f"{escape(str(out))}: {len(result.rows):,} embeddings of {model.dimension} numbers")
+    say(console, f"{out}: {len(result.rows):,} embeddings of {model.dimension} numbers")
     if strict and result.skipped:
         raise typer.Exit(SKIPPED_SOME)
 
 
-def _say(console: Console, line: str) -> None:
-    console.print(line, highlight=False, soft_wrap=True)
-
-
 def _check_out(out: Path) -> None:
-    """Refuse a name that cannot be written before hours of work, not after."""
+    """Refuse a name that cannot be written, or should not be, before hours of work and not after."""
     if out.suffix != ".npz":
         raise HyCalError(f"--out is {out}; expected a name that ends in .npz.")
     if not out.absolute().parent.is_dir():
         raise HyCalError(f"Cannot write {out}: the folder {out.parent} does not exist. Make it first.")
+    if out.exists() and not is_table(out):
+        raise HyCalError(
+            f"{out} exists and is not a table of embeddings, so it is not replaced. Choose another name for --out."
+        )
+    try:
+        tempfile.TemporaryFile(dir=out.absolute().parent).close()
+    except OSError as error:
+        raise HyCalError(
+            f"Cannot write to the folder {out.parent}: {error.strerror}. Choose a folder that may be written."
+        ) from None
+
+
+def _report_of(out: Path) -> Path:
+    return out.with_name(f"{out.name}.skipped.csv")
+
+
+def _without_results(images: list[ListedImage], source: Path, out: Path) -> list[ListedImage]:
+    """Leave out what an earlier run wrote into the folder of images itself."""
+    own = {path.absolute() for path in (out, _report_of(out))}
+    kept = [image for image in images if Path(image.source.name).absolute() not in own]
+    if not kept:
+        raise HyCalError(f"The folder {source} has no files in it but those that hycal wrote. Expected images.")
+    return kept
 
 
 def _load(name: str, weights: Path | None) -> Encoder:
@@ -99,9 +121,13 @@ def _run(images: list[ListedImage], model: Encoder, cache: Path | None, batch: i
         EmbeddingCache.of(model, cache or cache_dir() / "embeddings") as store,
         embedding_progress(console, total=len(images)) as watch,
     ):
-        result = embed([image.source for image in images], model, store=store, batch=batch, watch=watch)
+        try:
+            result = embed([image.source for image in images], model, store=store, batch=batch, watch=watch)
+        except KeyboardInterrupt:
+            say(console, f"interrupted; {len(store):,} embeddings are kept. Run the same command again to go on.")
+            raise typer.Exit(INTERRUPTED) from None
     seconds = time.monotonic() - began
-    _say(
+    say(
         console,
         f"{len(images):,} files in {seconds:.1f} s: {result.encoded:,} images encoded with {model.name} "
         f"({result.encoded / seconds:.1f} images/s), {len(result.rows) - result.encoded:,} known already, "
@@ -112,23 +138,21 @@ def _run(images: list[ListedImage], model: Encoder, cache: Path | None, batch: i
 
 def _report(out: Path, skipped: tuple[Skipped, ...], console: Console) -> None:
     """Write the report beside the table; without skipped files, remove that of an earlier run."""
-    report = out.with_name(f"{out.name}.skipped.csv")
+    report = _report_of(out)
     if not skipped:
         report.unlink(missing_ok=True)
         return
-    with report.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["file", "reason"])
-        writer.writerows((skip.name, skip.reason) for skip in skipped)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["file", "reason"])
+    writer.writerows((skip.name, skip.reason) for skip in skipped)
+    with replacing(report) as file:  # a name that is not Unicode must not stop the run: its odd bytes are escaped
+        file.write(text.getvalue().encode("utf-8", errors="backslashreplace"))
     for skip in skipped[:_SHOWN]:
-        console.print(
-            f"[yellow]skipped[/yellow] {escape(skip.name)}: {escape(skip.reason)}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        say(console, f"{skip.name}: {skip.reason}", label="skipped", style="yellow")
     if len(skipped) > _SHOWN:
-        _say(console, f"... and {len(skipped) - _SHOWN:,} more")
-    _say(console, f"all skipped files with their reasons: {escape(str(report))}")
+        say(console, f"... and {len(skipped) - _SHOWN:,} more")
+    say(console, f"all skipped files with their reasons: {report}")
 
 
 def _table(images: list[ListedImage], result: Embedded, model: Encoder) -> EmbeddingTable:

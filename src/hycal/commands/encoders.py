@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from hycal._version import __version__
 from hycal.commands.failing import told
+from hycal.commands.saying import say
 from hycal.encoders.files import cache_dir
 from hycal.encoders.install import install
 from hycal.encoders.loading import load_encoder
@@ -48,8 +50,8 @@ def get_command(name: Name, weights: Weights = None, backend: BackendOption = "o
         return
     with console.status(f"getting {name} (about {spec.megabytes} MB)"):
         folder = install(name, weights=weights, backend=_backend(backend))
-    console.print(f"{name} is ready in {folder}", soft_wrap=True)
-    console.print(f"licence of the weights: {spec.licence} ({spec.origin})")
+    say(console, f"{name} is ready in {folder}")
+    say(console, f"licence of the weights: {spec.licence} ({spec.origin})")
 
 
 @app.command("show")
@@ -70,7 +72,7 @@ def show_command(name: Name, weights: Weights = None, backend: BackendOption = "
     }
     table = Table.grid(padding=(0, 2))
     for key, value in rows.items():
-        table.add_row(key, value)
+        table.add_row(key, Text(value))
     Console().print(table)
 
 
@@ -78,15 +80,15 @@ def show_command(name: Name, weights: Weights = None, backend: BackendOption = "
 def doctor() -> None:
     """Say what works on this machine, what does not, and what to do about it."""
     console = Console()
-    console.print(f"hycal {__version__}, Python {platform.python_version()}, cache {cache_dir()}", soft_wrap=True)
+    say(console, f"hycal {__version__}, Python {platform.python_version()}, cache {cache_dir()}")
     for extra, missing in missing_packages().items():
         advice = f"missing {', '.join(missing)}; pip install 'hycal[{extra}]'" if missing else "installed"
-        console.print(f"extra {extra}: {advice}", markup=False, soft_wrap=True)
+        say(console, f"extra {extra}: {advice}")
     with console.status("trying the encoders"):
         states = [try_out(look_at(spec)) for spec in list_encoders()]
     console.print(_table(states))
     for state in states:
-        console.print(f"{state.spec.name}: {state.detail}", markup=False, soft_wrap=True, highlight=False)
+        say(console, f"{state.spec.name}: {state.detail}")
 
 
 def _table(states: list[EncoderState]) -> Table:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import socket
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -20,6 +22,9 @@ _PIECE = 2**18
 _SECONDS_WITHOUT_A_BYTE = 60
 _TRIES_WITHOUT_PROGRESS = 4
 _PAUSE = 1.0
+
+# What a network does; a disk that is full or may not be written raises other errors, and trying again is no use.
+_BROKEN_LINE = (urllib.error.URLError, ConnectionError, TimeoutError, ssl.SSLError, http.client.HTTPException)
 
 Watch = Callable[[int, int | None], None]
 
@@ -42,11 +47,22 @@ def download(item: Download, folder: Path, *, watch: Watch | None = None, pause:
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / item.filename
     if target.is_file():
-        _verify(item, target)
+        wrong = _difference(item, target)
+        if wrong:
+            raise HyCalError(
+                f"{target} is not the published file: {wrong}. It is left as it is; move it away to fetch {item.url}."
+            )
         return target
     part = target.with_name(f"{target.name}.part")
     _fetch_all(item, part, watch, pause)
-    _verify(item, part)
+    wrong = _difference(item, part)
+    if wrong:
+        part.unlink()
+        _tag_file(part).unlink(missing_ok=True)
+        raise HyCalError(
+            f"{item.url} gave another file than the published one: {wrong}. What came was deleted: it was damaged on "
+            "the way, or was changed. Fetch it again; if that does not help, ask its publisher."
+        )
     part.replace(target)
     _tag_file(part).unlink(missing_ok=True)
     return target
@@ -65,21 +81,25 @@ def _fetch_all(item: Download, part: Path, watch: Watch | None, pause: float) ->
                 continue
             if error.code < 500:
                 raise HyCalError(
-                    f"{item.url} answered {error.code} {error.reason}. Look for the file at the "
-                    "publisher's page "
+                    f"{item.url} answered {error.code} {error.reason}. Look for the file at the publisher's page "
                     f"and put it in {part.parent}."
                 ) from None
             problem: Exception = error
-        except (OSError, http.client.HTTPException) as error:
+        except _BROKEN_LINE as error:
             problem = error
         tries = 0 if _size(part) > before else tries + 1
-        if tries >= _TRIES_WITHOUT_PROGRESS:
+        if tries >= _TRIES_WITHOUT_PROGRESS or (not _size(part) and _is_unreachable(problem)):
             raise HyCalError(
-                f"{item.url} cannot be fetched: {problem}. What came so far is kept; run the command again "
-                "to "
-                f"go on, or put the file in {part.parent} yourself."
+                f"{item.url} cannot be fetched: {getattr(problem, 'reason', problem)}. {_size(part):,} bytes came so "
+                f"far and are kept; check the network and run the command again to go on, or put the file in "
+                f"{part.parent} yourself."
             ) from None
         time.sleep(pause * 2**tries)
+
+
+def _is_unreachable(problem: Exception) -> bool:
+    """Return whether there is no such host, or nobody listens: waiting a few seconds does not help."""
+    return isinstance(getattr(problem, "reason", problem), socket.gaierror | ConnectionRefusedError)
 
 
 def _fetch_once(item: Download, part: Path, watch: Watch | None) -> None:
@@ -108,8 +128,7 @@ def _fetch_once(item: Download, part: Path, watch: Watch | None) -> None:
 
 
 def _remember_tag(part: Path, answer: Any) -> None:
-    """Keep the server's name for this version of the file, so that halves of two versions are never "
-    "joined."""
+    """Keep the server's name for this version of the file, so that halves of two versions are never joined."""
     tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified")
     if tag and not tag.startswith("W/"):
         _tag_file(part).write_text(tag, encoding="utf-8")
@@ -123,17 +142,11 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _verify(item: Download, path: Path) -> None:
+def _difference(item: Download, path: Path) -> str | None:
+    """Return how the checksum of `path` differs from the published one, or None."""
     if item.checksum is None:
-        return
+        return None
     kind, expected = item.checksum
     with path.open("rb") as file:
         found = hashlib.file_digest(file, kind).hexdigest()
-    if found != expected:
-        path.unlink()
-        _tag_file(path).unlink(missing_ok=True)
-        raise HyCalError(
-            f"{item.url} has {kind} {found}; expected {expected}. The file was deleted: it was damaged on "
-            "the way, "
-            "or is not the published one. Fetch it again; if that does not help, ask its publisher."
-        )
+    return None if found == expected else f"its {kind} is {found}; expected {expected}"

@@ -25,8 +25,7 @@ def fetch(spec: DataSetSpec, folder: Path, *, say: Callable[[str], None], watch:
     """
     if not spec.files:
         raise HyCalError(
-            f"{spec.title} is no longer published at an address that can be fetched. Get it by hand, "
-            "starting "
+            f"{spec.title} is no longer published at an address that can be fetched. Get it by hand, starting "
             f"from {spec.home}, and check it with `hycal data check {spec.name} --root {folder}`."
         )
     for item in spec.files:

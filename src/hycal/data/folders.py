@@ -55,8 +55,9 @@ def read_folder(root: str | os.PathLike[str]) -> dict[str, ImageSet]:
     if not paths:
         raise HyCalError(f"The folder {base} has no files. Expected class folders with images in them.")
     found: dict[str, list[tuple[ImageSource, str, Split]]] = defaultdict(list)
+    root_name = base.resolve().name
     for path in paths:
-        place = place_of(path.relative_to(base).parts[:-1], root_name=base.resolve().name)
+        place = place_of(path.relative_to(base).parts[:-1], root_name=root_name)
         if place.label:
             found[place.domain].append((ImageFile(path), place.label, place.split))
     if not found:

@@ -44,9 +44,10 @@ def list_images(source: str | os.PathLike[str]) -> list[ListedImage]:
     if path.is_file():
         return _from_file(path)
     found = []
+    root_name = path.resolve().name
     for file in image_files(path):
         relative = file.relative_to(path)
-        place = place_of(relative.parts[:-1], root_name=path.resolve().name)
+        place = place_of(relative.parts[:-1], root_name=root_name)
         listed = ListedImage(ImageFile(file), relative.as_posix(), place.label, place.domain, place.split)
         found.append(listed)
     if not found:
@@ -55,10 +56,20 @@ def list_images(source: str | os.PathLike[str]) -> list[ListedImage]:
 
 
 def _from_file(path: Path) -> list[ListedImage]:
-    if path.suffix not in _FILES:
+    suffix = path.suffix.lower()
+    if suffix not in _FILES:
         raise HyCalError(f"{path} is a file; expected a folder of images, or one of {', '.join(_FILES)}.")
     return [
-        ListedImage(sample.source, sample.source.name, images.class_names[sample.label], images.name, sample.split)
-        for images in _FILES[path.suffix](path).values()
+        ListedImage(
+            sample.source, _file_of(sample.source, path), images.class_names[sample.label], images.name, sample.split
+        )
+        for images in _FILES[suffix](path).values()
         for sample in images.samples
     ]
+
+
+def _file_of(source: ImageSource, manifest: Path) -> str:
+    """Return the file as the manifest names it: a table must not depend on where it was made."""
+    if isinstance(source, ImageFile) and source.path.is_relative_to(manifest.parent):
+        return source.path.relative_to(manifest.parent).as_posix()
+    return source.name

@@ -1,5 +1,4 @@
-"""Unpacking archives of strangers: nothing is written unless every member is a plain file inside the "
-"folder."""
+"""Unpacking archives of strangers: nothing is written unless every member is a plain file inside the folder."""
 
 from __future__ import annotations
 
@@ -56,7 +55,8 @@ def unpack(archive: Path, folder: Path) -> int:
             free = shutil.disk_usage(folder).free
             if needed > free:
                 raise HyCalError(f"{archive} unpacks to {needed:,} bytes, but {folder} has {free:,} free. Make room.")
-            targets = [_target(archive, folder, member.name) for member in members]
+            inside = folder.resolve()
+            targets = [_target(archive, folder, inside, member.name) for member in members]
             for member, target in zip(members, targets, strict=True):
                 _write(archive, member, target)
             return len(members)
@@ -106,9 +106,9 @@ def _check_name(archive: Path, name: str) -> PurePosixPath:
     return path
 
 
-def _target(archive: Path, folder: Path, name: str) -> Path:
+def _target(archive: Path, folder: Path, inside: Path, name: str) -> Path:
     target = folder / _check_name(archive, name)
-    if not target.resolve().is_relative_to(folder.resolve()):  # through a link that was there before
+    if not target.resolve().is_relative_to(inside):  # through a link that was there before
         raise _refusal(archive, name, "points outside the folder")
     if target.is_symlink() or target == folder:
         raise _refusal(archive, name, "would replace a link or the folder itself")

@@ -3,7 +3,7 @@
 from hycal.embedding.cache import EmbeddingCache
 from hycal.embedding.pipeline import Embedded, Skipped, embed
 from hycal.embedding.sources import ImageFile, ImageRow, ImageSource
-from hycal.embedding.table import EmbeddingTable, read_table, write_table
+from hycal.embedding.table import EmbeddingTable, is_table, read_table, write_table
 
 __all__ = [
     "Embedded",
@@ -14,6 +14,7 @@ __all__ = [
     "ImageSource",
     "Skipped",
     "embed",
+    "is_table",
     "read_table",
     "write_table",
 ]

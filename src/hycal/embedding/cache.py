@@ -20,6 +20,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from hycal.embedding.atomic import replacing
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
@@ -68,7 +69,6 @@ class EmbeddingCache:
         self.folder = Path(folder)
         self.fingerprint = fingerprint
         self.dimension = dimension
-        self._maps: dict[int, Floats] = {}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -77,8 +77,8 @@ class EmbeddingCache:
         self._shards = self.folder / "shards" / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
         try:
             self._space = self._enter_space()
-            self._shards.mkdir(parents=True, exist_ok=True)
             with self._writing():
+                self._shards.mkdir(parents=True, exist_ok=True)
                 self._drop_damaged()
         except BaseException:
             self._index.close()
@@ -99,7 +99,6 @@ class EmbeddingCache:
 
     def close(self) -> None:
         """Release the files."""
-        self._maps.clear()
         self._index.close()
 
     def __len__(self) -> int:
@@ -117,27 +116,32 @@ class EmbeddingCache:
     def get(self, keys: Sequence[bytes]) -> Floats:
         """Return the rows of `keys`, in their order; a key without a row is an error."""
         places = self._places(keys)
-        rows = np.empty((len(keys), self.dimension), dtype=np.float32)
+        wanted: dict[int, tuple[list[int], list[int]]] = {}
         for number, key in enumerate(keys):
             if key not in places:
                 raise HyCalError(f"The cache {self.folder} has no row for image {key.hex()[:12]}. Embed it first.")
             shard, position = places[key]
-            rows[number] = self._map(shard)[position]
+            numbers, positions = wanted.setdefault(shard, ([], []))
+            numbers.append(number)
+            positions.append(position)
+        rows = np.empty((len(keys), self.dimension), dtype=np.float32)
+        for shard, (numbers, positions) in wanted.items():  # one map at a time: each holds a file open
+            rows[numbers] = self._map(shard)[positions]
         return rows
 
     def add(self, keys: Sequence[bytes], rows: npt.NDArray[np.float32]) -> None:
         """Keep `rows` as one shard; keys that already have a row keep the one they have."""
         if rows.shape != (len(keys), self.dimension):
             raise HyCalError(
-                f"Rows of shape {rows.shape} for {len(keys)} images; this cache holds rows of "
-                f"{self.dimension}. "
+                f"Rows of shape {rows.shape} for {len(keys)} images; this cache holds rows of {self.dimension}. "
                 "An encoder's dimension must match its fingerprint."
             )
         if not len(keys):
             return
         content, digest = _npy_bytes(rows)
         with self._writing():
-            _write_atomically(self._shards / f"{digest}.npy", content)
+            with replacing(self._shards / f"{digest}.npy", temporary=self._shards / f"{digest}.part") as file:
+                file.write(content)
             (shard,) = self._index.execute(
                 "INSERT INTO shards (space, sha256, n_rows) VALUES (?, ?, ?) "
                 "ON CONFLICT DO UPDATE SET n_rows = n_rows RETURNING id",
@@ -159,24 +163,31 @@ class EmbeddingCache:
         return places
 
     def _map(self, shard: int) -> Floats:
-        if shard not in self._maps:
-            (digest,) = self._index.execute("SELECT sha256 FROM shards WHERE id = ?", (shard,)).fetchone()
-            self._maps[shard] = np.load(self._shards / f"{digest}.npy", mmap_mode="r", allow_pickle=False)
-        return self._maps[shard]
+        (digest,) = self._index.execute("SELECT sha256 FROM shards WHERE id = ?", (shard,)).fetchone()
+        try:
+            rows: Floats = np.load(self._shards / f"{digest}.npy", mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise HyCalError(
+                f"A shard of the cache {self.folder} was damaged or removed during the run: {error}. Run it again; "
+                "only its images are embedded anew."
+            ) from None
+        return rows
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         """Hold the index's write lock, so that no other process sees, or cleans up, half of a step."""
         try:
             self._index.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            raise HyCalError(f"The cache {self.folder} cannot be written: {error}. Is another run using it?") from None
-        try:
             yield
-        except BaseException:
-            self._index.execute("ROLLBACK")
-            raise
-        self._index.execute("COMMIT")
+            self._index.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            raise HyCalError(
+                f"The cache {self.folder} cannot be written: {error}. Rows written before are kept. Check that the "
+                "disk has room, that the folder may be written, and that no other run holds it; then run it again."
+            ) from None
+        finally:
+            if self._index.in_transaction:
+                self._index.execute("ROLLBACK")
 
     def _enter_space(self) -> int:
         with self._writing():
@@ -189,18 +200,15 @@ class EmbeddingCache:
         space, dimension = row
         if dimension != self.dimension:
             raise HyCalError(
-                f"The cache {self.folder} holds {dimension}-dimensional rows for this encoder, which now "
-                "gives "
-                f"{self.dimension}. One fingerprint means one space: check the encoder, or use an empty "
-                "folder."
+                f"The cache {self.folder} holds {dimension}-dimensional rows for this encoder, which now gives "
+                f"{self.dimension}. One fingerprint means one space: check the encoder, or use an empty folder."
             )
         return int(space)
 
     def _drop_damaged(self) -> None:
         """Forget shards that are gone or whose bytes changed, and delete files that no entry names.
 
-        The images of a damaged shard are simply encoded again. Files without an entry are what a killed run
-        left.
+        The images of a damaged shard are simply encoded again. Files without an entry are what a killed run left.
         """
         expected = dict(self._index.execute("SELECT sha256, id FROM shards WHERE space = ?", (self._space,)).fetchall())
         sound = set()
@@ -218,8 +226,36 @@ class EmbeddingCache:
 
 
 def _open_index(path: Path) -> sqlite3.Connection:
+    with contextlib.ExitStack() as failing:
+        index = _connect(path)
+        failing.callback(index.close)
+        version, application = _prepare_index(path, index)
+        if application != _APPLICATION or version != SCHEMA_VERSION:
+            raise HyCalError(
+                f"The index {path} has schema version {version}; this hycal reads {SCHEMA_VERSION}. "
+                "Use an empty cache folder, or the hycal that made it."
+            )
+        failing.pop_all()
+    return index
+
+
+def _connect(path: Path) -> sqlite3.Connection:
     try:
-        index = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, isolation_level=None)
+        return sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, isolation_level=None)
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from None
+
+
+def _unusable(path: Path, error: sqlite3.Error) -> HyCalError:
+    return HyCalError(
+        f"The index {path} cannot be used: {error}. If no other run is using it, delete the cache folder; "
+        "it is rebuilt from the images."
+    )
+
+
+def _prepare_index(path: Path, index: sqlite3.Connection) -> tuple[int, int]:
+    """Return version and application of the index, after making its tables if it is new."""
+    try:
         index.execute("PRAGMA synchronous = FULL")
         index.execute("BEGIN IMMEDIATE")
         (version,) = index.execute("PRAGMA user_version").fetchone()
@@ -233,18 +269,8 @@ def _open_index(path: Path) -> sqlite3.Connection:
             version, application = SCHEMA_VERSION, _APPLICATION
         index.execute("COMMIT")
     except sqlite3.Error as error:
-        raise HyCalError(
-            f"The index {path} cannot be used: {error}. If no other run is using it, delete the cache "
-            "folder; "
-            "it is rebuilt from the images."
-        ) from None
-    if application != _APPLICATION or version != SCHEMA_VERSION:
-        index.close()
-        raise HyCalError(
-            f"The index {path} has schema version {version}; this hycal reads {SCHEMA_VERSION}. "
-            "Use an empty cache folder, or the hycal that made it."
-        )
-    return index
+        raise _unusable(path, error) from None
+    return version, application
 
 
 def _npy_bytes(rows: npt.NDArray[np.float32]) -> tuple[bytes, str]:
@@ -257,17 +283,3 @@ def _npy_bytes(rows: npt.NDArray[np.float32]) -> tuple[bytes, str]:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    temporary = path.with_suffix(".part")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

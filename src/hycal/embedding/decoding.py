@@ -17,6 +17,7 @@ from hycal.embedding.sources import Content, ImageError
 DECODER: Final = 1
 MOST_PIXELS: Final = 128_000_000  # above every camera in common use; 384 MB once decoded
 MOST_ELONGATED: Final = 100  # resizing the short side of a 1 x 20,000 strip to 224 would make a billion pixels
+_VALUES_AT_ONCE: Final = 2**20
 
 # Only decoders that are plain libraries: EPS would start Ghostscript, others are unmaintained.
 FORMATS: Final = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF", "ICO", "TGA")
@@ -80,7 +81,10 @@ def _as_rgb(picture: Image.Image) -> Image.Image:
 
 
 def _eight_bits(picture: Image.Image) -> Image.Image:
-    """Scale deep grey images; `convert` would clip them, and a 16-bit scan would come out white."""
+    """Scale deep grey images; `convert` would clip them, and a 16-bit scan would come out white.
+
+    A few rows at a time: float64 copies of the largest image would take gigabytes in each thread.
+    """
     values = np.asarray(picture)
     full = 1.0 if picture.mode == "F" else 65535
     if not np.isfinite(values).all() or values.min() < 0 or values.max() > full:
@@ -88,4 +92,9 @@ def _eight_bits(picture: Image.Image) -> Image.Image:
             f"{picture.mode} pixels from {values.min():g} to {values.max():g}; expected 0 to {full:g}, "
             "no other brightness scale is agreed on"
         )
-    return Image.fromarray((values.astype(np.float64) * (255 / full)).round().astype(np.uint8))
+    scaled = np.empty(values.shape, dtype=np.uint8)
+    step = max(1, _VALUES_AT_ONCE // values.shape[1])
+    for start in range(0, len(values), step):
+        part = values[start : start + step].astype(np.float64)
+        scaled[start : start + step] = (part * (255 / full)).round()
+    return Image.fromarray(scaled)

@@ -160,14 +160,14 @@ def _in_order(
         pool.shutdown(cancel_futures=True)
 
 
-def _encode_one_by_one(encoder: Encoder, batch: Floats) -> list[Floats | None]:
-    """Return one row per image; None for an image that the encoder refuses."""
-    rows: list[Floats | None] = []
+def _encode_one_by_one(encoder: Encoder, batch: Floats) -> list[Floats | str]:
+    """Return one row per image; the reason for an image that the encoder refuses."""
+    rows: list[Floats | str] = []
     for image in batch:
         try:
             rows.append(encoder.encode(image[None])[0])
-        except HyCalError:
-            rows.append(None)
+        except HyCalError as reason:
+            rows.append(str(reason))
     return rows
 
 
@@ -228,21 +228,23 @@ class _Run:
             return
         keys = list(self.waiting)
         batch = np.stack(list(self.waiting.values()))
-        rows: Sequence[Floats | None]
+        rows: Sequence[Floats | str]
         try:
             rows = list(self.encoder.encode(batch))
         except HyCalError:  # one image may spoil its batch; an encoder that never worked is another matter
             rows = _encode_one_by_one(self.encoder, batch)
-            if not self.encoded and all(row is None for row in rows):
+            if not self.encoded and all(isinstance(row, str) for row in rows):
                 raise
         self.waiting.clear()
         for key, row in zip(keys, rows, strict=True):
-            if row is not None and np.isfinite(row).all() and row.any():
+            if isinstance(row, str):
+                self.unusable[key] = f"the encoder refused it: {row}"
+            elif np.isfinite(row).all() and row.any():
                 self.fresh[key] = row
                 self.known.add(key)
+                self.encoded += 1
             else:
                 self.unusable[key] = "the encoder gave no finite, non-zero vector for it"
-        self.encoded += len(keys)
         if len(self.fresh) >= _ROWS_PER_SHARD or time.monotonic() - self.flushed_at > _SECONDS_PER_SHARD:
             self.flush()
 

@@ -54,6 +54,8 @@ class ImageFile:
         """Return the content of the file; pipes, devices and giants are refused before a byte is read."""
         try:
             status = self.path.stat()
+            if stat.S_ISDIR(status.st_mode):
+                raise ImageError("a folder that may not be opened")
             if not stat.S_ISREG(status.st_mode):
                 raise ImageError("not a regular file")
             if status.st_size == 0:
@@ -67,8 +69,7 @@ class ImageFile:
 
 @dataclass(frozen=True, eq=False)
 class ImageRow:
-    """One row of an array of images: numpy, memory-mapped or HDF5; (height, width) or (height, width, 3), "
-    "uint8."""
+    """One row of an array of images: numpy, memory-mapped or HDF5; uint8, (height, width) or (height, width, 3)."""
 
     rows: Any
     index: int
@@ -81,7 +82,10 @@ class ImageRow:
 
     def read(self) -> Pixels:
         """Return the pixels of the row."""
-        pixels = np.asarray(self.rows[self.index])
+        try:
+            pixels = np.asarray(self.rows[self.index])
+        except Exception as error:  # HDF5 reads here, and a damaged file raises whatever its filters do
+            raise ImageError(f"cannot be read: {error or type(error).__name__}") from None
         if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] != 3):
             raise ImageError(
                 f"pixels are {pixels.dtype} of shape {pixels.shape}; expected uint8 of shape (h, w) or (h, w, 3)"
@@ -100,14 +104,19 @@ def image_files(folder: str | os.PathLike[str]) -> list[Path]:
     """Return every file below `folder` in sorted order, hidden ones left out.
 
     Files that are no images are kept: leaving a photograph out because of its suffix would be silent, and the
-    pipeline reports what it cannot decode. Links to folders are not followed, so a link cannot make a loop.
+    pipeline reports what it cannot decode. So is a folder that may not be opened. Links to folders are not followed,
+    so a link cannot make a loop.
     """
     root = Path(folder)
     if not root.is_dir():
         what = "is a file" if root.exists() else "does not exist"
         raise HyCalError(f"The folder {root} {what}; expected a folder of images. Check the path.")
-    found = []
-    for parent, folders, files in os.walk(root):
+    found: list[Path] = []
+
+    def closed(error: OSError) -> None:
+        found.append(Path(error.filename))
+
+    for parent, folders, files in os.walk(root, onerror=closed):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         found += [Path(parent, name) for name in files if not name.startswith(".")]
     return sorted(found)

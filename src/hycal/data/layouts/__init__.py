@@ -9,6 +9,7 @@ from pathlib import Path
 from hycal.data.catalog import DataSetSpec, find_dataset
 from hycal.data.layouts.arrays import read_galaxy10, read_medmnist, read_mnist
 from hycal.data.layouts.class_folders import read_class_folders, read_split_folders
+from hycal.data.layouts.finding import how_to_get
 from hycal.data.layouts.lists import read_aircraft, read_dtd, read_food101, read_pets, read_sun397
 from hycal.data.layouts.matlab import read_cars, read_flowers
 from hycal.data.layouts.split_file import find_split_file, read_split_file
@@ -41,7 +42,7 @@ def read_dataset(name: str, root: str | os.PathLike[str]) -> ImageSet:
     if not base.is_dir():
         raise HyCalError(
             f"The folder {base} does not exist; expected the files of {spec.title}. "
-            f"Check the path, or get them: `hycal data fetch {name} --root {base}`."
+            f"Check the path; {how_to_get(spec, base)}."
         )
     if find_split_file(spec, base) is not None:
         return read_split_file(spec, base)

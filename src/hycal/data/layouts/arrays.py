@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sklearn.model_selection import train_test_split
 
 from hycal.data.catalog import DataSetSpec
-from hycal.data.layouts.finding import below, find, need
+from hycal.data.layouts.finding import below, find, how_to_get, need
 from hycal.data.samples import ImageSet, Sample, Split, split_of
 from hycal.embedding.sources import ImageFile, ImageRow
 from hycal.errors import HyCalError
@@ -62,8 +62,8 @@ def read_medmnist(spec: DataSetSpec, root: Path) -> ImageSet:
     if listing:
         return _medmnist_export(spec, listing[0])
     raise HyCalError(
-        f"{spec.title}: there is no organamnist.npz, and no organamnist.csv beside a folder of exported "
-        f"images, below {root}. Get it with `hycal data fetch {spec.name}`."
+        f"{spec.title}: there is no organamnist.npz, and no organamnist.csv beside a folder of exported images, "
+        f"below {root}; {how_to_get(spec, root)}."
     )
 
 
@@ -127,8 +127,7 @@ def read_galaxy10(spec: DataSetSpec, root: Path) -> ImageSet:
 
 
 def galaxy_splits(labels: npt.NDArray[np.int64]) -> list[Split]:
-    """Return the split of each galaxy: a fifth set aside by class, then halved by class, seed 42 both "
-    "times."""
+    """Return the split of each galaxy: a fifth set aside by class, then halved by class, seed 42 both times."""
     everything = np.arange(len(labels))
     try:
         _, aside = train_test_split(everything, test_size=0.2, stratify=labels, random_state=_GALAXY_SEED)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hycal.data.catalog import DataSetSpec
 from hycal.data.folders import place_of
-from hycal.data.layouts.finding import below, need
+from hycal.data.layouts.finding import below, how_to_get, need
 from hycal.data.samples import ImageSet, Split, from_names
 from hycal.embedding.sources import ImageFile, ImageSource
 from hycal.errors import HyCalError
@@ -25,14 +25,13 @@ def read_split_folders(spec: DataSetSpec, root: Path) -> ImageSet:
     if base is None:
         raise HyCalError(
             f"{spec.title}: there are no folders train and test side by side below {root}. Expected "
-            f"train/CLASS/*.jpg and test/CLASS/*.jpg; see docs/data.md, or `hycal data fetch {spec.name}`."
+            f"train/CLASS/*.jpg and test/CLASS/*.jpg; {how_to_get(spec, root)}."
         )
     return _read(spec, base)
 
 
 def _read(spec: DataSetSpec, base: Path) -> ImageSet:
-    """Archives hold lists and notes beside the images, so here, unlike in a user's folder, the suffix "
-    "decides."""
+    """Archives hold lists and notes beside the images, so here, unlike in a user's folder, the suffix decides."""
     entries: list[tuple[ImageSource, str, Split]] = []
     for path in sorted(base.rglob("*")):
         place = place_of(path.relative_to(base).parts[:-1], root_name=spec.name)

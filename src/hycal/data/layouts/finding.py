@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,16 +16,22 @@ _DEEPEST = 3  # ROOT/set/archive-name/data; deeper are images
 def below(root: Path, *, deepest: int = _DEEPEST) -> Iterator[Path]:
     """Yield `root` and the folders below it, the nearest first."""
     level = [root]
-    for _ in range(deepest + 1):
-        yield from level
-        level = sorted(
-            child
-            for folder in level
-            for child in folder.iterdir()
-            if child.is_dir() and not child.is_symlink() and not child.name.startswith(".")
-        )
+    yield root
+    for _ in range(deepest):
+        level = sorted(child for folder in level for child in _folders(folder))
         if len(level) > 2000:  # class folders of a large set: nothing but images below
             return
+        yield from level
+
+
+def _folders(folder: Path) -> list[Path]:
+    """Return the folders in `folder`, links and hidden ones left out, without a look at each of 100,000 images."""
+    with os.scandir(folder) as entries:
+        return [
+            Path(entry.path)
+            for entry in entries
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
+        ]
 
 
 def find(root: Path, relative: str) -> Path | None:
@@ -36,10 +44,17 @@ def need(spec: DataSetSpec, root: Path, relative: str) -> Path:
     path = find(root, relative)
     if path is None:
         raise HyCalError(
-            f"{spec.title}: there is no {relative} below {root}. Expected the layout in which the set is "
-            f"published; see docs/data.md, or `hycal data fetch {spec.name}`."
+            f"{spec.title}: there is no {relative} below {root}. Expected the layout in which the set is published; "
+            f"{how_to_get(spec, root)}."
         )
     return path
+
+
+def how_to_get(spec: DataSetSpec, root: Path) -> str:
+    """Return the ways to a complete copy, as the end of a sentence."""
+    if not spec.files:
+        return f"see docs/data.md, and {spec.home} for where it comes from"
+    return f"see docs/data.md, or get it: `hycal data fetch {spec.name} --root {shlex.quote(str(root))}`"
 
 
 def beside(spec: DataSetSpec, root: Path, folder: Path, relative: str) -> Path:

@@ -33,8 +33,7 @@ def read_aircraft(spec: DataSetSpec, root: Path) -> ImageSet:
 
 
 def read_dtd(spec: DataSetSpec, root: Path) -> ImageSet:
-    """labels/{train,val,test}1.txt ("banded/banded_0002.jpg"), images/banded/banded_0002.jpg; split 1 of "
-    "10."""
+    """labels/{train,val,test}1.txt ("banded/banded_0002.jpg"), images/banded/banded_0002.jpg; split 1."""
     lists = need(spec, root, "labels/train1.txt").parent
     images = beside(spec, root, lists.parent, "images")
 

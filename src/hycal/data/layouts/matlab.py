@@ -19,8 +19,7 @@ _FLOWER_SPLITS: tuple[tuple[Split, str], ...] = (("train", "trnid"), ("val", "va
 
 
 def read_flowers(spec: DataSetSpec, root: Path) -> ImageSet:
-    """jpg/image_00001.jpg, imagelabels.mat, setid.mat; class names from CoOp's cat_to_name.json if it is "
-    "there."""
+    """jpg/image_00001.jpg, imagelabels.mat, setid.mat; class names from CoOp's cat_to_name.json if it is there."""
     label_file = need(spec, root, "imagelabels.mat")
     labels = _load(label_file, "labels").ravel()
     images = beside(spec, root, label_file.parent, "jpg")
@@ -37,8 +36,13 @@ def _flower_names(root: Path, count: int) -> tuple[str, ...]:
     path = find(root, "cat_to_name.json")
     if path is None:
         return tuple(f"flower {number}" for number in range(1, count + 1))
-    names = json.loads(path.read_text(encoding="utf-8"))
-    return tuple(names[str(number)] for number in range(1, count + 1))
+    try:
+        names = json.loads(path.read_text(encoding="utf-8"))
+        return tuple(str(names[str(number)]) for number in range(1, count + 1))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HyCalError(
+            f'{path} does not name the {count} flowers: {error!r}. Expected {{"1": name, ...}}; get it again.'
+        ) from None
 
 
 def read_cars(spec: DataSetSpec, root: Path) -> ImageSet:
