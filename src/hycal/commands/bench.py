@@ -15,6 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from hycal.bench.embedded import load_domains
+from hycal.bench.report.collect import collect
+from hycal.bench.report.page import write_report
+from hycal.bench.report.tables import TITLES, number
 from hycal.bench.runner import Summary, grid, run_grid
 from hycal.bench.settings import SAMPLING, list_settings, load_setting
 from hycal.bench.variants import parse_variant
@@ -78,6 +81,28 @@ def run_command(
     with _progress(console) as watch:
         summary = run_grid(cells, embedded, out, jobs=jobs, watch=watch)
     _tell(console, summary, out, time.monotonic() - began)
+
+
+@app.command("report")
+@told
+def report_command(
+    folder: Annotated[Path, typer.Argument(help="Folder that `hycal bench run` wrote its results to.")],
+) -> None:
+    """Write the tables and figures of a folder of results: Markdown, LaTeX, CSV, and one HTML page.
+
+    Example: hycal bench report results
+    """
+    console = Console()
+    files = write_report(folder)
+    for group in collect(folder):
+        columns = ("last", "average", "s_cde", "forgetting")
+        table = Table("method", *(TITLES[name] for name in columns), title=f"{group.name} ({group.protocol})", box=None)
+        for method in group.runs:
+            values = [group.value(method, name) for name in columns]
+            table.add_row(escape(method), *(number(value.mean, value.interval) for value in values))
+        console.print(table)
+    for path in files.values():
+        console.print(escape(str(path)), highlight=False, soft_wrap=True)
 
 
 def _tell(console: Console, summary: Summary, out: Path, seconds: float) -> None:
