@@ -13,8 +13,8 @@ $(READY): pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
-demo: $(READY)  ## learn the digits class by class and print the accuracy matrix
-	$(BIN)/python examples/digits.py
+demo: $(READY)  ## learn eight visual disciplines one after another and print the accuracy matrix
+	$(BIN)/python examples/disciplines.py
 
 lint: $(READY)  ## style, types, import contract
 	$(BIN)/ruff check .

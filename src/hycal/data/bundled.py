@@ -51,8 +51,8 @@ def load_xd8() -> dict[str, EmbeddedDomain]:
 
     Examples
     --------
-    >>> xd8 = load_xd8()  # doctest: +SKIP
-    >>> xd8["digit"].train_x.shape[1], len(xd8["flower"].class_names)  # doctest: +SKIP
+    >>> xd8 = load_xd8()
+    >>> xd8["digit"].train_x.shape[1], len(xd8["flower"].class_names)
     (512, 102)
     """
     return read_domains(_folder())
