@@ -89,10 +89,10 @@ def _fetch_all(item: Download, part: Path, watch: Watch | None, pause: float) ->
             problem = error
         tries = 0 if _size(part) > before else tries + 1
         if tries >= _TRIES_WITHOUT_PROGRESS or (not _size(part) and _is_unreachable(problem)):
+            came = f"the {_size(part):,} bytes that came are kept" if _size(part) else "nothing came"
             raise HyCalError(
-                f"{item.url} cannot be fetched: {getattr(problem, 'reason', problem)}. {_size(part):,} bytes came so "
-                f"far and are kept; check the network and run the command again to go on, or put the file in "
-                f"{part.parent} yourself."
+                f"{item.url} cannot be fetched: {getattr(problem, 'reason', problem)}; {came}. Check the network and "
+                f"run the command again to go on, or put the file in {part.parent} yourself."
             ) from None
         time.sleep(pause * 2**tries)
 
