@@ -1,4 +1,4 @@
-"""HyCal behaves as scikit-learn expects: its own checks, clone, pipelines, cross-validation, pickling by joblib."""
+"""The methods behave as scikit-learn expects: its own checks, clone, pipelines, cross-validation, pickling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hycal import HyCal
+from hycal import GDA, KLDA, NCM, DualRAIL, FeCAM, HyCal, RanPAC
 
 _TWO_CLASSES = "decision_function always has one column per class, also for two classes"
 _NO_CLASSES = "partial_fit takes no list of classes to come: they may appear at any call"
@@ -24,11 +24,22 @@ DELIBERATE = {
     "check_classifiers_train": _TWO_CLASSES,
     "check_decision_proba_consistency": _TWO_CLASSES,
     "check_estimators_dtypes": "a row of zeros has no direction and is refused",
-    "check_methods_subset_invariance": "float32 scoring; on two features the distance cancels to fewer digits",
 }
+FLOAT32 = {"check_methods_subset_invariance": "float32 scoring; on two features the distance cancels to fewer digits"}
+BASELINES = [  # one of each kind of score
+    NCM(),
+    GDA(zero_shot="none"),
+    FeCAM(),
+    DualRAIL(zero_shot="none"),
+    KLDA(n_components=50),
+    RanPAC(n_components=50),
+]
 
 
-@parametrize_with_checks([HyCal(fusion="image")], expected_failed_checks=lambda estimator: DELIBERATE)
+@parametrize_with_checks(
+    [HyCal(fusion="image"), *BASELINES],
+    expected_failed_checks=lambda estimator: DELIBERATE | FLOAT32 if isinstance(estimator, HyCal) else DELIBERATE,
+)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_scikit_learn_check(estimator, check):
     check(estimator)

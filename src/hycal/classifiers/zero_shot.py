@@ -32,7 +32,6 @@ class ZeroShot(IncrementalClassifier):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from hycal import ZeroShot
     >>> clf = ZeroShot().announce({"cat": [1.0, 0.0], "dog": [0.0, 1.0]})
     >>> clf.predict([[0.9, 0.2]]).tolist()
