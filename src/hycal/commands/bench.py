@@ -14,7 +14,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from hycal.bench.embedded import load_domains
+from hycal.bench.embedded import load_domains, write_domain
+from hycal.bench.embedding import embed_domain
 from hycal.bench.report.collect import collect
 from hycal.bench.report.page import write_report
 from hycal.bench.report.tables import TITLES, number
@@ -81,6 +82,41 @@ def run_command(
     with _progress(console) as watch:
         summary = run_grid(cells, embedded, out, jobs=jobs, watch=watch)
     _tell(console, summary, out, time.monotonic() - began)
+
+
+@app.command("embed")
+@told
+def embed_command(
+    settings: Annotated[list[str], typer.Argument(help="Settings whose data sets are embedded.")],
+    root: Annotated[Path, typer.Option(help="Folder that holds one folder for each data set, by its name.")],
+    out: Annotated[Path, typer.Option(help="Folder for one DOMAIN.npz each; pass it to `run --embeddings`.")],
+    encoder: Annotated[str, typer.Option(help="An encoder of `hycal encoders list`.")] = "clip-vit-b16",
+) -> None:
+    """Embed the user's own copies of the data sets of a setting: images, and class names.
+
+    A run that was interrupted goes on where it stopped; a data set that is embedded already is not embedded again.
+
+    Example: hycal bench embed high-scale --root ~/data --out embeddings
+    """
+    from hycal.embedding import EmbeddingCache
+    from hycal.encoders import load_encoder
+    from hycal.encoders.files import cache_dir
+
+    console = Console()
+    names = dict.fromkeys(domain.name for name in settings for domain in load_setting(name).domains)
+    wanted = [name for name in names if not (out / f"{name}.npz").exists()]
+    model = load_encoder(encoder)
+    with EmbeddingCache.of(model, cache_dir() / "embeddings") as store:
+        for name in wanted:
+            domain, skipped = embed_domain(name, root.expanduser() / name, model, store=store)
+            for skip in skipped:
+                line = f"[yellow]skipped[/yellow] {escape(skip.name)}: {escape(skip.reason)}"
+                console.print(line, highlight=False, soft_wrap=True)
+            path = write_domain(out, domain)
+            line = f"{escape(str(path))}: {len(domain.train_y):,} to learn from, {len(domain.test_y):,} to test on"
+            console.print(line, highlight=False, soft_wrap=True)
+    if not model.has_text:
+        console.print(f"{model.name} has no text tower: methods will use images alone", highlight=False, soft_wrap=True)
 
 
 @app.command("report")
