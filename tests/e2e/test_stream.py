@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from benchmarks.real import missing, stream
 from benchmarks.stream import learned
-
 from hycal import GDA, KLDA, NCM, SLDA, DualRAIL, PrimalRAIL, RanPAC, TipAdapter, ZeroShot
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "the data are there")
