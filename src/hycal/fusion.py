@@ -54,8 +54,13 @@ def root_length(squares: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.sqrt(squares, out=squares)
 
 
+def pair_length(vt: Doubles) -> Doubles:
+    """Return |v + t| of unit vectors from their inner product."""
+    return root_length(2.0 * vt + 2.0)
+
+
 def _fuse_sum(v: Doubles, t: Doubles) -> Doubles:
-    return (v + t) / root_length(2.0 * np.sum(v * t, axis=-1, keepdims=True) + 2.0)
+    return (v + t) / pair_length(np.sum(v * t, axis=-1, keepdims=True))
 
 
 def _fuse_concat(v: Doubles, t: Doubles) -> Doubles:
