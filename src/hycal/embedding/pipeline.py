@@ -63,12 +63,15 @@ class Embedded:
         The sources that have no row.
     encoded : int
         How many images were encoded now; the other rows came from the store, or are copies of one another.
+    keys : tuple of bytes
+        Content hash of each image that has a row.
     """
 
     rows: Floats
     kept: npt.NDArray[np.intp]
     skipped: tuple[Skipped, ...]
     encoded: int
+    keys: tuple[bytes, ...]
 
 
 def embed(
@@ -262,4 +265,5 @@ class _Run:
         }
         kept = np.array([number for number in range(len(self.keys)) if number not in problems], dtype=np.intp)
         skipped = tuple(Skipped(sources[number].name, reason) for number, reason in problems.items())
-        return Embedded(self.store.get([self.keys[number] for number in kept]), kept, skipped, self.encoded)
+        keys = tuple(self.keys[number] for number in kept)
+        return Embedded(self.store.get(keys), kept, skipped, self.encoded, keys)
