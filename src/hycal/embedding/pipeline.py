@@ -257,6 +257,12 @@ class _Run:
             self.fresh.clear()
         self.flushed_at = time.monotonic()
 
+    def outcome(self, number: int) -> Floats | str:
+        """Return the row of an image that nobody waits for any more, or why it has none."""
+        key = self.keys[number]
+        problem = self.problems.get(number) or self.unusable.get(key)
+        return problem or (self.fresh[key] if key in self.fresh else self.store.get([key])[0])
+
     def result(self, sources: Sequence[ImageSource]) -> Embedded:
         problems = {
             number: self.problems.get(number) or self.unusable[key]
