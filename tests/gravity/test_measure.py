@@ -122,15 +122,14 @@ def test_classes_that_are_only_announced_have_no_variety():
     assert gravity.as_json()["derived"]["visual entropy"] == [None, None]
 
 
-@pytest.mark.parametrize("n", [8, 40, 400])
-def test_variety_does_not_depend_on_the_number_of_samples(n):
-    """Both estimators have no bias: their means over many draws are the true values, at any n."""
-    scales = np.array([3.0, 2.0, 1.0, 1.0, 0.5, 0.5, 0.2, 0.1])
+@pytest.mark.parametrize("n", [20, 100])
+def test_variety_hardly_depends_on_the_number_of_samples(n):
+    """The eigenvalues put into the definition as they are would be 0.7 too low at 20 samples, and 0.22 at 100."""
+    scales = 1.0 / np.sqrt(np.arange(1, 201))
     truth = np.log((scales**2).sum() ** 2 / (scales**4).sum())
     rng = np.random.default_rng(n)
-    drawn = [variety(5.0 + scales * rng.normal(size=(n, 8))) for _ in range(8000 // n)]
-    # The mean of the logarithm keeps a bias of the order 1/n; that of the spread is none.
-    assert np.nanmean([one.entropy for one in drawn]) == pytest.approx(truth, abs=0.02 + 2.0 / n)
+    drawn = [variety(5.0 + scales * rng.normal(size=(n, 200))) for _ in range(50)]
+    assert np.mean([one.entropy for one in drawn]) == pytest.approx(truth, abs=0.2)
     assert np.mean([one.spread for one in drawn]) == pytest.approx((scales**2).sum(), rel=0.05)
 
 

@@ -3,7 +3,7 @@
 from hycal.gravity.drift import Drift
 from hycal.gravity.entropy import Variety, variety
 from hycal.gravity.flow import DomainFlow
-from hycal.gravity.measure import CLAIMS, Gravity, measure, uncalibrated
+from hycal.gravity.measure import CLAIMS, Gravity, measure, pooled, uncalibrated
 from hycal.gravity.relations import Relation, relate
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Relation",
     "Variety",
     "measure",
+    "pooled",
     "relate",
     "uncalibrated",
     "variety",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -173,6 +173,24 @@ def measure(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any) -> Grav
             drift(classifier, rows[truth == domain], names[truth == domain], own) for domain, own in mine.items()
         ),
     )
+
+
+def pooled(gravities: Sequence[Gravity]) -> Gravity:
+    """Return measurements of the same classes, such as one for each seed, as one: flows summed, the rest means."""
+    first = gravities[0]
+    varieties = zip(*(one.varieties for one in gravities), strict=True)
+    drifts = zip(*(one.drifts for one in gravities), strict=True)
+    return replace(
+        first,
+        flow=DomainFlow(first.domains, np.sum([one.flow.counts for one in gravities], axis=0)),
+        samples=np.rint(np.mean([one.samples for one in gravities], axis=0)).astype(np.int64),
+        varieties=tuple(Variety(*_means(entries)) for entries in varieties),
+        drifts=tuple(Drift(*_means(entries)) for entries in drifts),
+    )
+
+
+def _means(entries: Sequence[Variety] | Sequence[Drift]) -> list[float]:
+    return [float(value) for value in np.mean([astuple(entry) for entry in entries], axis=0)]
 
 
 def _learned(records: Records, own: npt.NDArray[np.bool_]) -> Floats:

@@ -1,10 +1,8 @@
-"""Figures as SVG text that takes its ink from the page, so that one drawing is legible in light and dark."""
+"""Figures of the results of one setting."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,48 +10,10 @@ import numpy as np
 from hycal.bench import metrics
 from hycal.bench.cells import CellResult
 from hycal.bench.report.collect import Group
-from hycal.errors import HyCalError
+from hycal.bench.report.drawing import COLOURS as _COLOURS
+from hycal.bench.report.drawing import MARKERS as _MARKERS
+from hycal.bench.report.drawing import figure as _figure
 from hycal.validation import Doubles
-
-_INK = "#010203"  # stands for the page's text colour, and is replaced by it
-_COLOURS = (
-    "#e4572e",
-    "#2e86ab",
-    "#3fa34d",
-    "#a05fd0",
-    "#d19a00",
-    "#00a6a6",
-    "#c2407f",
-    "#7a8b2d",
-    "#8d6e63",
-    "#6b7fd7",
-)
-_MARKERS = "osD^vP*X<>h"
-
-
-@contextmanager
-def _figure(name: str, out: list[str], *, panels: int = 1, size: tuple[float, float] = (7.0, 4.0)) -> Iterator[Any]:
-    """Yield the axes of a new figure; afterwards its SVG is appended to `out`."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise HyCalError("Figures need matplotlib. Install it: pip install 'hycal[bench]'.") from None
-    ink = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    style: dict[Any, Any] = {**dict.fromkeys(ink, _INK), "svg.fonttype": "none", "svg.hashsalt": name, "font.size": 9}
-    with matplotlib.rc_context(style):
-        figure = Figure(figsize=size, layout="constrained")
-        figure.patch.set_alpha(0.0)
-        axes = figure.subplots(1, panels, squeeze=False)[0]
-        for ax in axes:
-            ax.set_facecolor("none")
-            ax.set_axisbelow(True)
-            ax.grid(color=_INK, alpha=0.12)
-        yield axes
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    svg = buffer.getvalue()
-    out.append(svg[svg.index("<svg") :].replace(_INK, "currentColor"))
 
 
 def _mean(runs: tuple[CellResult, ...], of: Callable[[CellResult], Any]) -> Doubles:

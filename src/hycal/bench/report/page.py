@@ -9,7 +9,8 @@ from pathlib import Path
 from hycal._version import __version__
 from hycal.bench.report.collect import Group, collect
 from hycal.bench.report.figures import FIGURES
-from hycal.bench.report.tables import MISSING, csv_rows, html_table, latex, markdown, tables_of
+from hycal.bench.report.gravity import GRAVITY_FIGURES, gravities_of, gravity_tables
+from hycal.bench.report.tables import MISSING, ResultTable, csv_rows, html_table, latex, markdown, tables_of
 from hycal.bench.runner import write_whole
 
 _STYLE = """
@@ -35,7 +36,7 @@ def write_report(folder: Path) -> dict[str, Path]:
     The same results give the same bytes.
     """
     groups = collect(folder)
-    tables = [table for group in groups for table in tables_of(group)]
+    tables = [table for group in groups for table in _tables(group)]
     contents = {
         "markdown": ("report.md", "\n".join(map(markdown, tables))),
         "latex": ("report.tex", "\n".join(map(latex, tables))),
@@ -51,14 +52,26 @@ def page(groups: Sequence[Group]) -> str:
     """Return the HTML page: tables and figures of every group, style and drawings inline."""
     links = "".join(f'<a href="#{html.escape(_anchor(group))}">{html.escape(group.name)}</a>' for group in groups)
     parts = "".join(_section(group) for group in groups)
+    return document(
+        "hycal benchmark",
+        f"<p>hycal {__version__}. Best in bold, second underlined; {MISSING} is missing. Where the paper has the "
+        "same setting its number stands below ours, with a note if it is known to be wrong.</p>"
+        f"<nav>{links}</nav>{parts}",
+    )
+
+
+def document(title: str, body: str) -> str:
+    """Return a whole HTML page in the report's style."""
+    name = html.escape(title)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>hycal benchmark</title><style>{_STYLE}</style></head><body><h1>hycal benchmark</h1>"
-        f"<p>hycal {__version__}. Best in bold, second underlined; {MISSING} is missing. Where the paper has the "
-        "same setting its number stands below ours, with a note if it is known to be wrong.</p>"
-        f"<nav>{links}</nav>{parts}</body></html>\n"
+        f"<title>{name}</title><style>{_STYLE}</style></head><body><h1>{name}</h1>{body}</body></html>\n"
     )
+
+
+def _tables(group: Group) -> list[ResultTable]:
+    return [*tables_of(group), *gravity_tables(group)]
 
 
 def _anchor(group: Group) -> str:
@@ -66,10 +79,10 @@ def _anchor(group: Group) -> str:
 
 
 def _section(group: Group) -> str:
-    tables = "".join(html_table(table) for table in tables_of(group))
+    tables = "".join(html_table(table) for table in _tables(group))
     figures = "".join(
         f"<figure><figcaption><b>{html.escape(f'{group.name}: {caption}')}</b></figcaption>{draw(group)}</figure>"
-        for caption, draw in FIGURES.items()
+        for caption, draw in {**FIGURES, **(GRAVITY_FIGURES if gravities_of(group) else {})}.items()
     )
     title = html.escape(f"{group.name} ({group.protocol})")
     return f'<section id="{html.escape(_anchor(group))}"><h2>{title}</h2>{tables}{figures}</section>'
