@@ -149,6 +149,27 @@ def measure(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any) -> Grav
     [[0, 0], [1, 1]]
     """
     records = classifier._table
+    flow = domain_flow(classifier, X, y)
+    rows = check_queries(X, width=records.width, owner="gravity")
+    labels = np.array(check_labels(y, rows=len(rows)))
+    of_class = class_domains(classifier)
+    truth = of_class[records.columns(labels)]
+    mine = {domain: of_class == domain for domain in flow.domains}
+    return Gravity(
+        method=described(classifier),
+        flow=flow,
+        classes=np.array([own.sum() for own in mine.values()], dtype=np.int64),
+        samples=np.array([records.counts[own].sum() for own in mine.values()], dtype=np.int64),
+        varieties=tuple(variety(_learned(records, own)) for own in mine.values()),
+        drifts=tuple(
+            drift(classifier, rows[truth == domain], labels[truth == domain], own) for domain, own in mine.items()
+        ),
+    )
+
+
+def domain_flow(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any) -> DomainFlow:
+    """Return the flow alone, which costs one prediction. Parameters as `measure`."""
+    records = classifier._table
     rows = check_queries(X, width=records.width, owner="gravity")
     labels = check_labels(y, rows=len(rows))
     records.check_known(labels)
@@ -159,20 +180,8 @@ def measure(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any) -> Grav
             f"Every class of the model is of one domain, {domains[0]!r}; gravity needs two at least. Learn with "
             'domain="NAME", or name classes DOMAIN/CLASS.'
         )
-    truth = of_class[records.columns(labels)]
-    answers = of_class[records.columns(classifier.predict(rows))]
-    names = np.array(labels)
-    mine = {domain: of_class == domain for domain in domains}
-    return Gravity(
-        method=described(classifier),
-        flow=DomainFlow.of(truth.tolist(), answers.tolist(), domains),
-        classes=np.array([own.sum() for own in mine.values()], dtype=np.int64),
-        samples=np.array([records.counts[own].sum() for own in mine.values()], dtype=np.int64),
-        varieties=tuple(variety(_learned(records, own)) for own in mine.values()),
-        drifts=tuple(
-            drift(classifier, rows[truth == domain], names[truth == domain], own) for domain, own in mine.items()
-        ),
-    )
+    truth, answers = (of_class[records.columns(side)] for side in (labels, classifier.predict(rows)))
+    return DomainFlow.of(truth.tolist(), answers.tolist(), domains)
 
 
 def pooled(gravities: Sequence[Gravity]) -> Gravity:

@@ -71,11 +71,11 @@ def _of_group(draw: Callable[[Sequence[Gravity], str], str]) -> Callable[[Group]
 def draw_flow(shown: Sequence[Gravity], name: str) -> str:
     """Draw which domain takes whose images, one matrix for each model; the diagonal is what a domain keeps."""
     out: list[str] = []
-    worst = max(float(np.nanmax(_lost(one))) for one in shown)
+    worst = max(float(np.nanmax(_lost(one), initial=1e-6)) for one in shown)
     with figure(f"flow/{name}", out, panels=len(shown), size=(1.0 + 4.2 * len(shown), 4.4)) as axes:
         for ax, one in zip(axes, shown, strict=True):
             ax.grid(visible=False)
-            ax.imshow(_lost(one), cmap="magma_r", vmin=0, vmax=max(worst, 1e-6))
+            ax.imshow(_lost(one), cmap="Reds", vmin=0, vmax=worst)
             for (row, column), rate in np.ndenumerate(100 * one.flow.rates):
                 if row == column or rate > 0:
                     colour = INK if row == column else "white" if rate > 60 * worst else "black"
@@ -88,7 +88,9 @@ def draw_flow(shown: Sequence[Gravity], name: str) -> str:
 
 
 def _lost(one: Gravity) -> Doubles:
-    lost: Doubles = np.where(np.eye(len(one.domains), dtype=bool), np.nan, one.flow.rates)
+    """Return the rates at which images cross, NaN (drawn as the page itself) on the diagonal and where none do."""
+    rates = one.flow.rates
+    lost: Doubles = np.where(np.eye(len(rates), dtype=bool) | (rates == 0), np.nan, rates)
     return lost
 
 
