@@ -6,7 +6,6 @@ visual entropy. Then an experiment: one domain after another gets four times the
 are. If samples have gravity, it takes more of the others' images.
 """
 
-
 from __future__ import annotations
 
 import argparse
