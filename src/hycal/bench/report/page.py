@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hycal._version import __version__
+from hycal.atomic import write_whole
 from hycal.bench.report.collect import Group, collect
 from hycal.bench.report.figures import FIGURES
 from hycal.bench.report.gravity import GRAVITY_FIGURES, gravities_of, gravity_tables
 from hycal.bench.report.tables import MISSING, ResultTable, csv_rows, html_table, latex, markdown, tables_of
-from hycal.bench.runner import write_whole
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --page: #ffffff; --soft: #656d76; --line: #d5dbe1; --mark: #f3f5f7; }
