@@ -7,6 +7,7 @@ reader sees the old model or the new one. What scoring needs is derived from the
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from os import PathLike
@@ -154,6 +155,17 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         self._install(mine.merge(other._table))
         self.encoder_ = self.encoder_ or other.encoder_
         return self
+
+    def knowing(self, records: Records) -> Self:
+        """Return a classifier of the same parameters that knows `records`; this one stays as it is.
+
+        What was derived from classes that both know is used again, so a small step from a large model stays cheap.
+        """
+        other = copy.copy(self)
+        other._install(records)
+        if self._records is not None:
+            other._memory.last = self._memory.last
+        return other
 
     # Answering
 

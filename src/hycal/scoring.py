@@ -61,13 +61,15 @@ def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Fl
     tie; `scipy.special.expit` gives s back. With the odds a of Phi(z_distance) and b of Phi(z_cosine),
     s/(1 - s) = (a b + w a + (1 - w) b) / (1 + w b + (1 - w) a), in which nothing cancels.
 
-    The result lives in this thread's work space: copy it before the next call.
+    The weights are one for each class, or one for each class and query. The result lives in this thread's work space:
+    copy it before the next call.
 
     >>> s = blend_log_odds(np.zeros((1, 1), np.float32), np.zeros((1, 1), np.float32), np.array([0.3]))
     >>> float(expit(s)[0, 0])
     0.5
     """
-    w = weights.astype(np.float32)[:, None]
+    weights = weights if weights.ndim == 2 else weights[:, None]
+    w = weights.astype(np.float32)
     rest, one = np.float32(1.0) - w, np.float32(1.0)
     a, b = _odds_of_phi(z_distance, "odds a"), _odds_of_phi(z_cosine, "odds b")
     top, below = np.add(a, rest, out=_free(0, a)), np.multiply(a, rest, out=_free(1, a))
@@ -81,8 +83,12 @@ def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Fl
     log_odds = np.log(top, out=top)
     far = (np.abs(z_cosine, out=a) > _SHALLOW) | (np.abs(z_distance, out=b) > _SHALLOW)
     deep = np.unravel_index(np.flatnonzero(far), log_odds.shape)
-    log_odds[deep] = _deep_log_odds(z_cosine[deep], z_distance[deep], weights[deep[0]])
+    log_odds[deep] = _deep_log_odds(z_cosine[deep], z_distance[deep], _at(weights, deep))
     return log_odds
+
+
+def _at(weights: Doubles, places: tuple[npt.NDArray[np.intp], ...]) -> Doubles:
+    return weights[places[0], places[1] if weights.shape[1] > 1 else 0]
 
 
 def _free(number: int, like: Floats) -> Floats:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from hycal.data.bundled import EmbeddedDomain
 from hycal.data.samples import ImageSet, Sample, Split
 from hycal.embedding.pipeline import Skipped, Tick, embed
 from hycal.embedding.store import EmbeddingStore
 from hycal.encoders.protocol import Encoder
+from hycal.validation import Floats
 
 _SPLITS: tuple[Split, ...] = ("train", "test")
 
@@ -35,14 +37,15 @@ def embed_sets(
     samples = in_order(sets)
     result = embed([sample.source for _, sample in samples], encoder, store=store, watch=watch)
     kept = [samples[position] for position in result.kept]
-    domains = {}
-    for name, images in sets.items():
-        arrays = {}
-        for split in _SPLITS:
-            rows = [row for row, (domain, sample) in enumerate(kept) if domain == name and sample.split == split]
-            arrays[f"{split}_x"] = result.rows[rows]
-            arrays[f"{split}_y"] = np.array([kept[row][1].label for row in rows], dtype=np.int64)
-        domains[name] = EmbeddedDomain(name=name, class_names=images.class_names, **arrays)
+
+    def part(name: str, split: Split) -> tuple[Floats, npt.NDArray[np.int64]]:
+        rows = [row for row, (domain, sample) in enumerate(kept) if (domain, sample.split) == (name, split)]
+        return result.rows[rows], np.array([kept[row][1].label for row in rows], dtype=np.int64)
+
+    domains = {
+        name: EmbeddedDomain(name, *part(name, "train"), *part(name, "test"), images.class_names)
+        for name, images in sets.items()
+    }
     return domains, result.skipped
 
 
