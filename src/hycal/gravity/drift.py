@@ -18,7 +18,6 @@ not depend on other classes; it drifts nevertheless, because it normalises its t
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,9 +58,7 @@ def drift(classifier: IncrementalClassifier, X: Floats, y: npt.NDArray[Any], own
     if not len(y):
         return NO_DRIFT
     labels = classifier.classes_
-    alone = copy.copy(classifier)  # shares the records, which never change in place
-    if not own.all():
-        alone.forget(labels[~own].tolist())
+    alone = classifier.knowing(classifier._table.forget(labels[~own].tolist()))
     kept = labels[own]
     before, after = alone.decision_function(X), classifier.decision_function(X, classes=kept.tolist())
     answers = classifier.predict(X)
