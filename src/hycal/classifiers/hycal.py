@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from hycal.background import Background
 from hycal.bank import GaussianBank, Shape
 from hycal.base import IncrementalClassifier
 from hycal.fusion import FUSIONS
@@ -40,7 +41,15 @@ _METRICS: Mapping[str, Callable[[npt.NDArray[Any], float, float], Doubles]] = {
     "mahalanobis": lambda counts, alpha, beta: np.ones(len(counts)),
     "average": lambda counts, alpha, beta: np.full(len(counts), 0.5),
 }
-_GATED_METRICS = ("dynamic", "average")
+_BLENDS = ("dynamic", "average")
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """Every class's Gaussian, and that of all samples together where some classes were only announced."""
+
+    bank: GaussianBank
+    background: Background | None
 
 
 class HyCal(IncrementalClassifier):
@@ -77,6 +86,11 @@ class HyCal(IncrementalClassifier):
 
     Notes
     -----
+    A class that was only announced has its text for a prototype. Its distance is that of the background, one Gaussian
+    of all samples learned, averaged over the candidates that the query is fused with, and it takes no part in the
+    blend: w = 0. As released, but that the released code takes the background of the query fused with its first
+    candidate, and so depends on the order of classes, and adds lambda to it again at every step.
+
     No d x d matrix is built for a class of at most d samples. Learning costs O(K^2 d) per class; a query costs
     2 d (sum of K + C) operations; a model stores (sum of K + C) d numbers.
 
@@ -131,8 +145,9 @@ class HyCal(IncrementalClassifier):
         """Return the weight of the distance for classes of these sample counts."""
         counts = np.asarray(counts)
         weights: Doubles = _METRICS[self.metric](counts, self.alpha, self.beta)
-        if self._rule.gated and self.metric in _GATED_METRICS:
-            weights = np.where(counts >= self.alpha, weights, 0.0)
+        if self.metric in _BLENDS:
+            fewest = max(self.alpha, 1) if self._rule.gated else 1
+            weights = np.where(counts >= fewest, weights, 0.0)
         return weights
 
     @property
@@ -146,19 +161,26 @@ class HyCal(IncrementalClassifier):
                 f'{type(self).__name__}(fusion="{self.fusion}")', 'use image embeddings alone (fusion="image")'
             )
 
-    def _derive(self, records: Records, previous: GaussianBank | None) -> GaussianBank:
-        rule = self._rule
-        return GaussianBank.build(
-            records.ordered, Shape(FUSIONS[self.fusion], rule.scale, rule.ridge), previous=previous
-        )
+    @property
+    def _scores_unseen(self) -> bool:
+        return FUSIONS[self.fusion].needs_text
 
-    def _score(self, derived: GaussianBank, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
-        bank = derived if columns is None else derived.subset(columns)
-        weights = self.weights([member.count for member in bank.members])
+    def _derive(self, records: Records, previous: _Model | None) -> _Model:
+        rule = self._rule
+        shape = Shape(FUSIONS[self.fusion], rule.scale, rule.ridge)
+        bank = GaussianBank.build(records.ordered, shape, previous=None if previous is None else previous.bank)
+        return _Model(bank, Background.of(records.ordered, shape) if records.unseen else None)
+
+    def _score(self, derived: _Model, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
+        bank = derived.bank if columns is None else derived.bank.subset(columns)
+        counts = np.array([member.count for member in bank.members])
+        weights, unseen = self.weights(counts), np.count_nonzero(counts == 0)
         scores = np.empty((len(weights), len(X)), np.float32)
 
         def score(rows: slice) -> None:
             cosines, closeness = bank.evaluate(X[rows])
+            if unseen:  # they are first, as the bank is ordered by count
+                closeness[:unseen] = 0.0 if derived.background is None else -derived.background(X[rows], columns)
             blended = blend_log_odds(standardise(cosines), standardise(closeness), weights)
             scores[bank.order, rows] = blended
 
