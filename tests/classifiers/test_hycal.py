@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from hycal import HyCal, HyCalError
 from hycal.streams import Stream, learn
-from tests.dense import dense_scores
+from tests.dense import class_gaussian, dense_scores, fuse, normalise, unit
 
 OPTIONS = st.fixed_dictionaries(
     {
@@ -67,6 +67,24 @@ def test_names_alone_are_told_by_the_cosine_with_the_text():
     np.testing.assert_array_equal(named.predict(stream.queries), (stream.queries @ texts.T).argmax(axis=1))
     with pytest.raises(HyCalError, match="tells classes by their images"):
         HyCal(fusion="image").announce(stream.steps[0].text)
+
+
+@given(OPTIONS, st.integers(0, 2**31))
+def test_measures_are_what_is_blended(options, seed):
+    stream = Stream.synthetic(seed, shots=[[1, 3, 8], [30, 2]], width=20)
+    classifier = learn(HyCal(**options), stream.steps)
+    cosine, distance = classifier.measures(stream.queries)
+    for metric, measure in (("cosine", cosine), ("mahalanobis", -distance)):
+        blended = normalise(measure)
+        scores = expit(classifier.set_params(metric=metric).decision_function(stream.queries))
+        np.testing.assert_allclose(scores, blended, atol=1e-4)
+    one = classifier._table.by_label[2]
+    z = fuse(unit(stream.queries), None if one.text is None else np.float64(one.text), options["fusion"])
+    samples = fuse(np.float64(one.statistics.samples), np.float64(one.text), options["fusion"])
+    mean, precision = class_gaussian(samples, options["reg"], options["gamma"], options["rule"])
+    np.testing.assert_allclose(cosine[:, 2], z @ mean, atol=1e-5)
+    expected = np.sum((z - mean) @ precision * (z - mean), axis=1)
+    np.testing.assert_allclose(distance[:, 2], expected, rtol=1e-2, atol=1e-2 * expected.max())
 
 
 @pytest.fixture(scope="module")

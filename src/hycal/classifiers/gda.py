@@ -41,7 +41,8 @@ class GDA(ZeroShotFusion):
     -----
     While every class has one sample there is no spread to estimate; then the variance of a unit vector, tr S/(N-1) = 1,
     stands in and the nearest mean decides. A class that was only announced is told by its text; for the discriminant it
-    has the mean of all images learned, neither nearer nor farther than what is known as a whole. Learning costs O(N d min(N, d)), a query 2 d C operations.
+    has the mean of all images learned, neither nearer nor farther than what is known as a whole. Learning costs
+    O(N d min(N, d)), a query 2 d C operations.
 
     References
     ----------

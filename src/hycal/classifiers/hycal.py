@@ -18,7 +18,7 @@ from hycal.fusion import FUSIONS
 from hycal.parallel import in_chunks
 from hycal.records import Records
 from hycal.scoring import blend_log_odds, shot_weights, standardise
-from hycal.validation import Doubles, Floats
+from hycal.validation import Doubles, Floats, check_queries
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,26 @@ class HyCal(IncrementalClassifier):
             weights = np.where(counts >= fewest, weights, 0.0)
         return weights
 
+    def measures(self, X: npt.ArrayLike) -> tuple[Doubles, Doubles]:
+        """Return the two measures that are blended, as they are: cosine similarity and squared Mahalanobis distance.
+
+        Returns
+        -------
+        cosine, distance : ndarrays of shape (n, C)
+            Columns follow `classes_`.
+        """
+        current = self._current()
+        queries = check_queries(X, width=current.records.width, owner=type(self).__name__)
+        cosine, distance = (np.empty((len(queries), len(current.records.labels))) for _ in range(2))
+
+        def measure(rows: slice) -> None:
+            cosines, closeness = self._evaluate(current.value, current.value.bank, queries[rows], None)
+            cosine[rows, current.value.bank.order] = cosines.T
+            distance[rows, current.value.bank.order] = -closeness.T / self._rule.ridge
+
+        in_chunks(measure, len(queries), numbers_per_row=cosine.shape[1])
+        return cosine, distance
+
     @property
     def _rule(self) -> _Rule:
         return _RULES[self.rule](self.reg, self.gamma)
@@ -173,16 +193,24 @@ class HyCal(IncrementalClassifier):
 
     def _score(self, derived: _Model, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
         bank = derived.bank if columns is None else derived.bank.subset(columns)
-        counts = np.array([member.count for member in bank.members])
-        weights, unseen = self.weights(counts), np.count_nonzero(counts == 0)
+        weights = self.weights([member.count for member in bank.members])
         scores = np.empty((len(weights), len(X)), np.float32)
 
         def score(rows: slice) -> None:
-            cosines, closeness = bank.evaluate(X[rows])
-            if unseen:  # they are first, as the bank is ordered by count
-                closeness[:unseen] = 0.0 if derived.background is None else -derived.background(X[rows], columns)
+            cosines, closeness = self._evaluate(derived, bank, X[rows], columns)
             blended = blend_log_odds(standardise(cosines), standardise(closeness), weights)
             scores[bank.order, rows] = blended
 
         in_chunks(score, len(X), numbers_per_row=len(weights))
         return scores.T
+
+    @staticmethod
+    def _evaluate(
+        derived: _Model, bank: GaussianBank, X: Floats, columns: npt.NDArray[np.intp] | None
+    ) -> tuple[Floats, Floats]:
+        """Return cosine and -delta times the squared distance of the candidates, as `GaussianBank.evaluate` does."""
+        cosines, closeness = bank.evaluate(X)
+        unseen = sum(not member.count for member in bank.members)  # they are first: a bank is ordered by count
+        if unseen:
+            closeness[:unseen] = 0.0 if derived.background is None else -derived.background(X, columns)
+        return cosines, closeness
