@@ -18,7 +18,7 @@ from benchmarks.gravity import asked, disciplines, learned
 from benchmarks.information import between, between_given, with_label
 from benchmarks.real import ROOT, Domain, missing, stream
 from hycal import HyCal
-from hycal.bench.report.drawing import COLOURS, figure
+from hycal.bench.report.drawing import COLOURS, drawing
 from hycal.scoring import standardise
 from hycal.validation import Doubles
 
@@ -157,7 +157,7 @@ def draw_isotropic() -> str:
         "M and C, X of unit length": (noisy_pairs(300, 512, noise=0.5, seed=0, unit=True)[::-1], "M", "C"),
     }
     out: list[str] = []
-    with figure("theory-isotropic", out, panels=3, size=(9.5, 3.0)) as axes:
+    with drawing("theory-isotropic", out, columns=3, size=(9.5, 3.0)) as axes:
         for place, (ax, (title, ((x, y), across, up))) in enumerate(zip(axes, pairs.items(), strict=True)):
             ax.scatter(x, y, s=5, color=COLOURS[place], linewidths=0)
             ax.set_title(title, fontsize=9)
@@ -169,7 +169,7 @@ def draw_isotropic() -> str:
 def draw_information(found: Mapping[str, Mapping[int, Mapping[str, float]]]) -> str:
     """Draw the information about the label against shots, one panel for each data set."""
     out: list[str] = []
-    with figure("theory-information", out, panels=len(found), size=(1.0 + 4.4 * len(found), 3.2)) as axes:
+    with drawing("theory-information", out, columns=len(found), size=(1.0 + 4.4 * len(found), 3.2)) as axes:
         for ax, (title, by_shots) in zip(axes, found.items(), strict=True):
             for place, name in enumerate(("I(L;C)", "I(L;M)", "I(L;C,M)", "I(L;HyCal)")):
                 values = [row[name] for row in by_shots.values()]

@@ -12,8 +12,8 @@ import pytest
 
 from hycal.bench.cells import read_cell
 from hycal.bench.report.collect import Group, collect
-from hycal.bench.report.gravity import GRAVITY_FIGURES, before_and_after, gravities_of, gravity_tables
 from hycal.bench.report.page import page, write_report
+from hycal.bench.report.sections.gravity import before_and_after, draw_flow, draw_pull, gravities_of, gravity_table
 from hycal.bench.runner import grid, run_grid
 from hycal.bench.variants import parse_variant
 from hycal.gravity import pooled
@@ -30,7 +30,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def group_of(results: Path, protocol: str = "CIL") -> Group:
-    return next(group for group in collect(results) if group.protocol == protocol)
+    return next(group for group in collect(results).groups if group.protocol == protocol)
 
 
 def test_every_run_measures_what_its_accuracy_says(results: Path) -> None:
@@ -46,7 +46,6 @@ def test_every_run_measures_what_its_accuracy_says(results: Path) -> None:
 def test_a_told_domain_has_no_flow_and_old_files_stay_readable(results: Path, tmp_path: Path) -> None:
     told = group_of(results, "MTIL")
     assert not gravities_of(told)
-    assert not gravity_tables(told)
     path = next((results / "cells").rglob("default.CIL.NCM.0.json"))
     document = json.loads(path.read_text())
     del document["gravity"]
@@ -55,16 +54,17 @@ def test_a_told_domain_has_no_flow_and_old_files_stay_readable(results: Path, tm
 
 
 def test_the_table_is_in_every_form(results: Path) -> None:
-    (table,) = gravity_tables(group_of(results))
+    table = gravity_table(group_of(results))
     assert [name for name, _ in table.rows] == ["HyCal", "NCM", "SLDA"]
-    rows = {name: dict(zip(table.columns, values, strict=True)) for name, values in table.rows}
-    assert rows["NCM"]["gravity:drifted %"].mean == 0.0
-    assert rows["SLDA"]["gravity:shift"].mean > rows["HyCal"]["gravity:shift"].mean
-    assert rows["HyCal"]["gravity:crossing %"].seeds == 3
+    names = [column.name for column in table.columns]
+    rows = {name: dict(zip(names, values, strict=True)) for name, values in table.rows}
+    assert rows["NCM"]["drifted %"].mean == 0.0
+    assert rows["SLDA"]["shift"].mean > rows["HyCal"]["shift"].mean
+    assert rows["HyCal"]["crossing %"].seeds == 3
     files = write_report(results)
     for form in ("markdown", "latex", "html"):
         assert "small: Domain Gravity" in files[form].read_text()
-    assert page(collect(results)).count("Which domain takes whose images") == 1  # not under MTIL
+    assert page(collect(results)).count("<b>small: which domain takes whose images") == 1  # not under MTIL
 
 
 def test_before_is_direction_alone(results: Path) -> None:
@@ -82,14 +82,11 @@ def test_seeds_pool_to_sums_and_means(results: Path) -> None:
     np.testing.assert_array_equal(one.classes, runs[0].classes)
 
 
-@pytest.mark.parametrize("name", GRAVITY_FIGURES)
-def test_figures_are_svg_even_where_nothing_crosses(results: Path, name: str) -> None:
-    group = group_of(results)
-    assert ET.fromstring(GRAVITY_FIGURES[name](group)).tag.endswith("svg")
-
-    def still(run):
-        flow = replace(run.gravity.flow, counts=np.diag(run.gravity.flow.asked))
-        return replace(run, gravity=replace(run.gravity, flow=flow))
-
-    quiet = replace(group, runs={method: tuple(map(still, runs)) for method, runs in group.runs.items()})
-    assert ET.fromstring(GRAVITY_FIGURES[name](quiet)).tag.endswith("svg")
+@pytest.mark.parametrize("draw", [draw_flow, draw_pull])
+def test_figures_are_svg_even_where_nothing_crosses(results: Path, draw) -> None:
+    shown = before_and_after(gravities_of(group_of(results)))
+    still = [replace(one, flow=replace(one.flow, counts=np.diag(one.flow.asked))) for one in shown]
+    for pictured in (shown, still):
+        svg = draw(pictured, "small")
+        assert ET.fromstring(svg).tag.endswith("svg")
+        assert "currentColor" in svg

@@ -66,14 +66,7 @@ def run_stream(
     correct: Counts = []
     hits: list[npt.NDArray[np.bool_]] = []
     for step, domain in enumerate(domains):
-        sample = samples[domain.name]
-        names = np.array(domain.labels)
-        classifier.partial_fit(
-            domain.train_x[list(sample.rows)],
-            names[list(sample.labels)],
-            domain=domain.name,
-            text=domain.text_by_label(),
-        )
+        learn_domain(classifier, domain, samples[domain.name])
         asked = domains if early else domains[: step + 1]
         hits = answers(classifier, asked)
         correct.append([int(hit.sum()) for hit in hits] + [None] * (len(domains) - len(asked)))
@@ -87,6 +80,16 @@ def run_stream(
         class_shots=dict(zip(classifier.classes_.tolist(), classifier.counts_.tolist(), strict=True)),
         nbytes=classifier.nbytes_,
         gravity=None if protocol == "MTIL" or len(domains) < 2 else measure(classifier, *_asked(domains)),
+    )
+
+
+def learn_domain(classifier: IncrementalClassifier, domain: BenchDomain, sample: SampleList) -> None:
+    """Have `classifier` learn the sampled images of a domain, in one call."""
+    classifier.partial_fit(
+        domain.train_x[list(sample.rows)],
+        np.array(domain.labels)[list(sample.labels)],
+        domain=domain.name,
+        text=domain.text_by_label(),
     )
 
 

@@ -106,8 +106,8 @@ def _sentence(when: str, one: Gravity) -> str:
 
 
 def _write_page(path: Path, measured: dict[str, Gravity], name: str) -> None:
-    from hycal.bench.report.gravity import draw_flow, draw_pull
     from hycal.bench.report.page import document
+    from hycal.bench.report.sections.gravity import draw_flow, draw_pull
     from hycal.gravity.writing import html_tables, sheets
 
     both = list(measured.values())
