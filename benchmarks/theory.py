@@ -18,12 +18,15 @@ from benchmarks.gravity import asked, disciplines, learned
 from benchmarks.information import between, between_given, with_label
 from benchmarks.real import ROOT, Domain, missing, stream
 from hycal import HyCal
+from hycal.bank import GaussianBank, Shape
 from hycal.bench.report.drawing import COLOURS, drawing
+from hycal.fusion import FUSIONS
 from hycal.scoring import standardise
 from hycal.validation import Doubles
 
 SHOTS = (2, 4, 8, 16)
 _GREY = "#6e7781"  # legible on a light and on a dark page: an image file cannot ask which it is on
+PAPER = Shape(FUSIONS["image"], scale=1 - 1e-4, ridge=1e-4)  # HyCal's covariance by default: lambda 1e-4, gamma 1
 Evidence = tuple[npt.NDArray[np.bool_], Doubles, Doubles, Doubles]
 
 
@@ -65,7 +68,7 @@ def evidence(domains: Sequence[Domain], shots: int, seed: int, against: str, *, 
     """
     model = learned(lambda: HyCal(fusion="image"), domains, {domain.name: shots for domain in domains}, seed)
     X, y = asked(domains)
-    bank = model._current().value
+    bank = GaussianBank.build(model._table.ordered, PAPER)
     cosines, closeness = (np.empty((len(X), len(model.classes_)), np.float32) for _ in range(2))
     cosines[:, bank.order], closeness[:, bank.order] = (part.T for part in bank.evaluate(X))
     score = model.decision_function(X)
@@ -152,14 +155,14 @@ def information_table(
 def draw_isotropic() -> str:
     """Draw the three pairs of the isotropic model."""
     pairs = {
-        "R and U of an isotropic Gaussian": (directions_and_norms(300, 512, seed=0), "R", "first coordinate of U"),
-        "M and C of X = Y + noise": (noisy_pairs(300, 512, noise=0.5, seed=0)[::-1], "M", "C"),
-        "M and C, X of unit length": (noisy_pairs(300, 512, noise=0.5, seed=0, unit=True)[::-1], "M", "C"),
+        "R and U of an isotropic Gaussian": (directions_and_norms(150, 512, seed=0), "R", "first coordinate of U"),
+        "M and C of X = Y + noise": (noisy_pairs(150, 512, noise=0.5, seed=0)[::-1], "M", "C"),
+        "M and C, X of unit length": (noisy_pairs(150, 512, noise=0.5, seed=0, unit=True)[::-1], "M", "C"),
     }
     out: list[str] = []
     with drawing("theory-isotropic", out, columns=3, size=(9.5, 3.0)) as axes:
         for place, (ax, (title, ((x, y), across, up))) in enumerate(zip(axes, pairs.items(), strict=True)):
-            ax.scatter(x, y, s=5, color=COLOURS[place], linewidths=0)
+            ax.plot(x, y, ".", markersize=3, color=COLOURS[place])
             ax.set_title(title, fontsize=9)
             ax.set_xlabel(across)
             ax.set_ylabel(up)
