@@ -81,11 +81,11 @@ class ResultTable:
 
 @dataclass(frozen=True)
 class FigureBlock:
-    """A drawing: SVG text that takes its ink from the page."""
+    """A drawing, made when it is asked for: SVG text that takes its ink from the page."""
 
     title: str
     caption: str
-    svg: str
+    draw: Callable[[], str]
 
 
 @dataclass(frozen=True)

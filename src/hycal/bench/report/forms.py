@@ -153,7 +153,7 @@ def _html(block: Block) -> str:
         )
     caption = f"<figcaption><b>{html.escape(block.title)}</b><br>{html.escape(block.caption)}</figcaption>"
     if isinstance(block, FigureBlock):
-        return f'<figure>{caption}<div class="wide drawing">{block.svg}</div></figure>'
+        return f'<figure>{caption}<div class="wide drawing">{block.draw()}</div></figure>'
     return f"<figure>{caption}{_html_table(block)}</figure>"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from hycal._version import __version__
 from hycal.atomic import write_whole
 from hycal.bench.report.blocks import Section
-from hycal.bench.report.collect import Results, collect
+from hycal.bench.report.collect import collect
 from hycal.bench.report.forms import MISSING, contents, csv_rows, html_section, latex, markdown
 from hycal.bench.report.sections import all_sections
 
@@ -57,11 +57,6 @@ def write_report(folder: Path) -> dict[str, Path]:
     for name, text in texts.values():
         write_whole(folder / name, text.encode())
     return {form: folder / name for form, (name, _) in texts.items()}
-
-
-def page(results: Results) -> str:
-    """Return the HTML page: tables and figures of every section, style and drawings inline."""
-    return _page(all_sections(results))
 
 
 def _page(sections: Sequence[Section]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from hycal.bench.report.blocks import Block, FigureBlock, NotRun, Section
@@ -30,6 +32,16 @@ def complementarity(results: Results) -> list[Section]:
 
 
 def _figure(view: View) -> FigureBlock:
+    totals = _totals(view)
+    apart = 100.0 * (totals["cosine only"] + totals["Mahalanobis only"]) / sum(totals.values())
+    caption = (
+        "Left: both measures between a test image and its own class, coloured by who answers right. Right: who answers "
+        f"right, all test images, seed {view.seed}. On {apart:.1f}% of them exactly one of the two measures is right."
+    )
+    return FigureBlock(f"{view.setting}: relation and agreement", caption, partial(_draw, view, totals))
+
+
+def _draw(view: View, totals: dict[str, int]) -> str:
     out: list[str] = []
     with drawing(f"complementarity/{view.setting}", out, columns=2, size=(10.0, 4.2)) as (left, right):
         for kind, pattern in _KINDS.items():
@@ -48,7 +60,6 @@ def _figure(view: View) -> FigureBlock:
         left.set_xlabel("cosine with the own class")
         left.set_ylabel("squared Mahalanobis distance to the own class")
         left.legend(fontsize=8, framealpha=0.0, markerscale=2)
-        totals = _totals(view)
         shares = [100.0 * totals[kind] / sum(totals.values()) for kind in _KINDS]
         bars = right.barh(range(len(_KINDS)), shares, color=[_COLOUR[kind] for kind in _KINDS])
         right.bar_label(bars, labels=[f"{share:.1f}%" for share in shares], padding=3)
@@ -56,11 +67,7 @@ def _figure(view: View) -> FigureBlock:
         right.set_yticks(range(len(_KINDS)), _KINDS)
         right.invert_yaxis()
         right.set_xlabel("of all test images, after the last step (%)")
-    caption = (
-        "Left: both measures between a test image and its own class, coloured by who answers right. Right: who answers "
-        f"right, all test images, seed {view.seed}. {_gain(totals)}"
-    )
-    return FigureBlock(f"{view.setting}: relation and agreement", caption, out[0])
+    return out[0]
 
 
 def _totals(view: View) -> dict[str, int]:
@@ -74,8 +81,3 @@ def _totals(view: View) -> dict[str, int]:
         )
         totals[kind] += number
     return totals
-
-
-def _gain(totals: dict[str, int]) -> str:
-    apart = totals["cosine only"] + totals["Mahalanobis only"]
-    return f"On {100.0 * apart / sum(totals.values()):.1f}% of the images exactly one of the two is right."

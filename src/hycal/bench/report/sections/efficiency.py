@@ -16,8 +16,8 @@ _PUBLISHED = {(DENSE, _OPERATIONS): 5.4, ("PrimalRAIL", _OPERATIONS): 12.0, (DEN
 _CAPTION = (
     f"{CASE.added} classes of {CASE.shots} shots are added to {CASE.classes - CASE.added}; {CASE.width} dimensions, "
     f"random features {CASE.features} wide. Counted from the formulas, from learning to the first answer; a dense "
-    "precision matrix for each class, as published, stands in the first row. Measured on one core of this machine. The models of "
-    "this package keep their samples, so that deletion is exact."
+    "precision matrix for each class, as published, stands in the first row. Measured on one core of this machine. The "
+    "models of this package keep their samples, so that deletion is exact."
 )
 
 

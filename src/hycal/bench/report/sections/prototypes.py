@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hycal.bench.report.blocks import Block, FigureBlock, NotRun, Section
 from hycal.bench.report.collect import Results
 from hycal.bench.report.combining import run_command
@@ -24,6 +26,11 @@ def prototypes(results: Results) -> list[Section]:
 
 
 def _figure(view: View) -> FigureBlock:
+    title = f"{view.setting}: class means among test images"
+    return FigureBlock(title, _CAPTION.format(view.seed), partial(_draw, view))
+
+
+def _draw(view: View) -> str:
     out: list[str] = []
     with drawing(f"prototypes/{view.setting}", out, columns=len(view.maps), size=(11.0, 5.2)) as axes:
         for ax, (method, points) in zip(axes, view.maps.items(), strict=True):
@@ -38,4 +45,4 @@ def _figure(view: View) -> FigureBlock:
             ax.set_xticks([])
             ax.set_yticks([])
         axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=8, frameon=False)
-    return FigureBlock(f"{view.setting}: class means among test images", _CAPTION.format(view.seed), out[0])
+    return out[0]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,14 @@ _COLUMNS = ("last", "average", "s_cde")
 def sensitivity(results: Results) -> list[Section]:
     """Return the section."""
     blocks: list[Block] = []
-    for name, draw in {"alpha-beta": _curves, "lambda-gamma": _maps}.items():
+    for name, (draw, about) in _FIGURES.items():
         study = find_study(name)
+        title = " and ".join(_NAMES[parameter] for parameter in study.vary)
         groups = [group for group in results.groups if any(label in group.runs for label in study.labels)]
-        blocks += [draw(group, study) for group in groups]
+        for group in groups:
+            caption = f"{about} {_seeds(group, study)}"
+            blocks.append(FigureBlock(f"{group.name}: {title}", caption, partial(draw, group, study)))
         if not groups:
-            title = " and ".join(_NAMES[parameter] for parameter in study.vary)
             commands = tuple(run_command([f"{prefix}high-scale"], f"study:{name}") for prefix in FAMILIES.values())
             blocks.append(NotRun(title, "Not run yet:", commands))
     return [Section("sensitivity", "Sensitivity to parameters", tuple(blocks))]
@@ -51,7 +54,7 @@ def _seeds(group: Group, study: Study) -> str:
     return f"Protocol {group.protocol}, {listed}.{missing}"
 
 
-def _curves(group: Group, study: Study) -> FigureBlock:
+def _curves(group: Group, study: Study) -> str:
     """Draw each parameter on the x axis, the other fixed on each curve."""
     grids, out = _known(group, study), list[str]()
     (first, one), (second, other) = study.vary.items()
@@ -60,8 +63,7 @@ def _curves(group: Group, study: Study) -> FigureBlock:
         for place, (column, grid) in enumerate(grids):
             _lines(axes[place], grid, one, other, (first, second), TITLES[column])
             _lines(axes[len(grids) + place], grid.T, other, one, (second, first), TITLES[column])
-    caption = f"Each curve varies one parameter and keeps the other. {_seeds(group, study)}"
-    return FigureBlock(f"{group.name}: α and β", caption, out[0])
+    return out[0]
 
 
 def _lines(
@@ -75,7 +77,8 @@ def _lines(
     ax.legend(fontsize=7.5, framealpha=0.0, ncols=2)
 
 
-def _maps(group: Group, study: Study) -> FigureBlock:
+def _maps(group: Group, study: Study) -> str:
+    """Draw every pair of values as a coloured cell."""
     grids, out = _known(group, study), list[str]()
     (first, one), (second, other) = study.vary.items()
     with drawing(f"heat/{group.name}", out, columns=len(grids), size=(3.9 * len(grids) + 0.8, 3.4)) as axes:
@@ -85,5 +88,10 @@ def _maps(group: Group, study: Study) -> FigureBlock:
             ax.set_title(f"{TITLES[column]} (%)")
             ax.set_xlabel(_NAMES[second])
             ax.set_ylabel(_NAMES[first])
-    caption = f"Every pair of the regularised covariance (1 - λ)S + λγI. {_seeds(group, study)}"
-    return FigureBlock(f"{group.name}: λ and γ", caption, out[0])
+    return out[0]
+
+
+_FIGURES: Mapping[str, tuple[Callable[[Group, Study], str], str]] = {
+    "alpha-beta": (_curves, "Each curve varies one parameter and keeps the other."),
+    "lambda-gamma": (_maps, "Every pair of the regularised covariance (1 - λ)S + λγI."),
+}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hycal.bench.report.blocks import Block, Column, FigureBlock, NotRun, ResultTable, Row, Section, make_table
 from hycal.bench.report.collect import Group, Results, Value
 from hycal.bench.report.combining import FAMILIES, IMBALANCES, PAPER_METHODS, run_command
@@ -27,7 +29,8 @@ def settings(results: Results) -> list[Section]:
 
 def _section(group: Group) -> Section:
     figures = [
-        FigureBlock(f"{group.name}: {title}", figure.caption, figure.draw(group)) for title, figure in FIGURES.items()
+        FigureBlock(f"{group.name}: {title}", figure.caption, partial(figure.draw, group))
+        for title, figure in FIGURES.items()
     ]
     blocks: list[Block] = [*domain_tables(group), *figures]
     return Section(f"{group.name}.{group.protocol}", f"{group.name} ({group.protocol})", tuple(blocks))
