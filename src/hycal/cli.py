@@ -9,6 +9,7 @@ import typer
 from hycal._version import __version__
 from hycal.commands import bench, data, encoders
 from hycal.commands.embed import embed_command
+from hycal.commands.gravity import gravity_command
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -16,6 +17,7 @@ app = typer.Typer(
 )
 app.command("doctor")(encoders.doctor)
 app.command("embed")(embed_command)
+app.command("gravity")(gravity_command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
 app.add_typer(encoders.app, name="encoders")
