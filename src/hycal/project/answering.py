@@ -29,6 +29,27 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """What HyCal's score s in [0, 1] is made of.
+
+    Attributes
+    ----------
+    weight : float
+        How much the distance counts; the rest is the cosine's.
+    cosine, distance : float
+        Cosine to the class mean, and squared Mahalanobis distance.
+    cosine_share, distance_share : float
+        What each adds to the score: (1 - w) Phi(cos) and w Phi(-m).
+    """
+
+    weight: float
+    cosine: float
+    distance: float
+    cosine_share: float
+    distance_share: float
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Why a class scored what it did.
 
@@ -38,21 +59,13 @@ class Evidence:
         Images learned of the class.
     nearest : tuple of Neighbour
         Its learned images nearest to the query.
-    weight : float or None
-        How much the distance counts; the rest is the cosine's. None, like the following, for methods but HyCal.
-    cosine, distance : float or None
-        Cosine to the class mean, and squared Mahalanobis distance.
-    cosine_share, distance_share : float or None
-        What each adds to the score s in [0, 1]: (1 - w) Phi(cos) and w Phi(-m).
+    parts : Parts or None
+        None for methods other than HyCal.
     """
 
     shots: int
     nearest: tuple[Neighbour, ...]
-    weight: float | None = None
-    cosine: float | None = None
-    distance: float | None = None
-    cosine_share: float | None = None
-    distance_share: float | None = None
+    parts: Parts | None = None
 
 
 @dataclass(frozen=True)
@@ -122,15 +135,15 @@ class _Evidence:
         label = self._state.labels[column]
         shelf = self._state.shelves[label]
         close = nearest(self._queries[row], label, shelf.examples, NEIGHBOURS)
-        if self._parts is None:
-            return Evidence(len(shelf.examples), close)
-        parts, weight = self._parts, float(self._parts.weight[column])
-        return Evidence(
-            len(shelf.examples),
-            close,
-            weight,
-            float(parts.cosine[row, column]),
-            float(parts.distance[row, column]),
-            (1.0 - weight) * float(parts.cosine_level[row, column]),
-            weight * float(parts.distance_level[row, column]),
-        )
+        return Evidence(len(shelf.examples), close, None if self._parts is None else _parts(self._parts, row, column))
+
+
+def _parts(explanation: Explanation, row: int, column: int) -> Parts:
+    weight = float(explanation.weight[column])
+    return Parts(
+        weight,
+        float(explanation.cosine[row, column]),
+        float(explanation.distance[row, column]),
+        (1.0 - weight) * float(explanation.cosine_level[row, column]),
+        weight * float(explanation.distance_level[row, column]),
+    )
