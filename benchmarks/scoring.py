@@ -92,7 +92,7 @@ def ratios(shots: int) -> None:
 
     model = learned(samples, texts)
     bank = model._current().value
-    own_rows = bank.heads.shape[0] * bank.heads.shape[1] + len(bank.factors)
+    own_rows = len(bank.means) + len(bank.lengths) + len(bank.factors)
     products = [rng.standard_normal((rows, WIDTH), dtype=np.float32) for rows in (own_rows, CLASSES * (shots + 3))]
     fast_learn = best_of(3, lambda: learned(samples, texts))
     own, textbook = (best_of(15, partial(np.matmul, queries, matrix.T)) for matrix in products)

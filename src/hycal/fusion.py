@@ -34,7 +34,7 @@ class Fusion:
     constant : callable
         (x, t) -> the part of the inner product that does not depend on v.
     fixed_length : float or None
-        What the fused pair is divided by; None where that depends on the pair and is `pair_length(v . t)`.
+        What the fused pair is divided by; None where that depends on the pair and is |v + t|.
     """
 
     needs_text: bool
@@ -48,12 +48,15 @@ def _half(x: Doubles) -> int:
     return x.shape[-1] // 2
 
 
-def pair_length(vt: npt.NDArray[Any], out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
-    """Return |v + t| of unit vectors from their inner product."""
-    squares = np.add(vt, 1.0, out=out)
-    squares *= 2.0
-    np.maximum(squares, _SHORTEST, out=squares)
+def root_length(squares: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Turn |v + t|^2 = 2 v . t + 2 of unit vectors into |v + t|, in place; one without direction gets a tiny length."""
+    np.clip(squares, _SHORTEST, 4.0, out=squares)
     return np.sqrt(squares, out=squares)
+
+
+def pair_length(vt: Doubles) -> Doubles:
+    """Return |v + t| of unit vectors from their inner product."""
+    return root_length(2.0 * vt + 2.0)
 
 
 def _fuse_sum(v: Doubles, t: Doubles) -> Doubles:

@@ -81,8 +81,8 @@ def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Fl
     below += one
     top /= below
     log_odds = np.log(top, out=top)
-    furthest = np.maximum(np.abs(z_cosine, out=a), np.abs(z_distance, out=b), out=a)
-    deep = np.unravel_index(np.flatnonzero(furthest > np.float32(_SHALLOW)), log_odds.shape)
+    far = (np.abs(z_cosine, out=a) > _SHALLOW) | (np.abs(z_distance, out=b) > _SHALLOW)
+    deep = np.unravel_index(np.flatnonzero(far), log_odds.shape)
     log_odds[deep] = _deep_log_odds(z_cosine[deep], z_distance[deep], _at(weights, deep))
     return log_odds
 

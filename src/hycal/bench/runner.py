@@ -16,6 +16,7 @@ from typing import Any
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from hycal.atomic import write_whole
 from hycal.bench.cells import Cell, encode, manifest, read_manifest
 from hycal.bench.embedded import BenchDomain
 from hycal.bench.protocol import run_stream, zero_shot_correct
@@ -129,11 +130,3 @@ def _compute(work: _Work, out: Path) -> None:
     seconds = {"seconds": round(time.perf_counter() - began, 3)}
     write_whole(out / TIMING / work.cell.place, json.dumps(seconds).encode())
     write_whole(out / CELLS / work.cell.place, encode(work.manifest, outcome, zero_shot, work.domains))
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one step: whoever looks sees the old one or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")  # one name, so that what a kill leaves is written over
-    temporary.write_bytes(content)
-    temporary.replace(path)

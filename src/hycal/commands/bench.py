@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -14,16 +14,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from hycal.bench.embedded import load_domains, write_domain
-from hycal.bench.embedding import embed_domain
-from hycal.bench.report.collect import collect
-from hycal.bench.report.page import write_report
-from hycal.bench.report.tables import TITLES, number
-from hycal.bench.runner import Summary, grid, run_grid
 from hycal.bench.settings import SAMPLING, list_settings, load_setting
-from hycal.bench.variants import parse_variant
-from hycal.classifiers import METHODS
 from hycal.commands.failing import told
+
+if TYPE_CHECKING:
+    from hycal.bench.runner import Summary
 
 app = typer.Typer(no_args_is_help=True, help="Run the benchmark and report it.")
 
@@ -37,6 +32,8 @@ Embeddings = Annotated[
 @app.command("list")
 def list_command() -> None:
     """Show every setting and every method."""
+    from hycal.classifiers import METHODS
+
     console = Console()
     table = Table("setting", "title", "protocol", "domains", "classes", "images (seed 0)", "orders", box=None)
     for name in list_settings():
@@ -70,6 +67,11 @@ def run_command(
 
     Example: hycal bench run xd8-balanced --methods "HyCal NCM" --out results
     """
+    from hycal.bench.embedded import load_domains
+    from hycal.bench.runner import grid, run_grid
+    from hycal.bench.variants import parse_variant
+    from hycal.classifiers import METHODS
+
     console = Console()
     chosen = [load_setting(name) for name in settings]
     if sampling:
@@ -98,6 +100,8 @@ def embed_command(
 
     Example: hycal bench embed high-scale --root ~/data --out embeddings
     """
+    from hycal.bench.embedded import write_domain
+    from hycal.bench.embedding import embed_domain
     from hycal.embedding import EmbeddingCache
     from hycal.encoders import load_encoder
     from hycal.encoders.files import cache_dir
@@ -128,6 +132,10 @@ def report_command(
 
     Example: hycal bench report results
     """
+    from hycal.bench.report.collect import collect
+    from hycal.bench.report.page import write_report
+    from hycal.bench.report.tables import TITLES, number
+
     console = Console()
     files = write_report(folder)
     for group in collect(folder):

@@ -13,12 +13,12 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from hycal.atomic import write_whole
 from hycal.commands.failing import told
 from hycal.commands.progress import embedding_progress
 from hycal.commands.saying import say
 from hycal.data.listing import ListedImage, list_images
 from hycal.embedding import EmbeddingCache, EmbeddingTable, Skipped, embed, is_table, write_table
-from hycal.embedding.atomic import replacing
 from hycal.embedding.pipeline import BATCH, Embedded
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
@@ -146,8 +146,8 @@ def _report(out: Path, skipped: tuple[Skipped, ...], console: Console) -> None:
     writer = csv.writer(text)
     writer.writerow(["file", "reason"])
     writer.writerows((skip.name, skip.reason) for skip in skipped)
-    with replacing(report) as file:  # a name that is not Unicode must not stop the run: its odd bytes are escaped
-        file.write(text.getvalue().encode("utf-8", errors="backslashreplace"))
+    # A name that is not Unicode must not stop the run: its odd bytes are escaped.
+    write_whole(report, text.getvalue().encode("utf-8", errors="backslashreplace"))
     for skip in skipped[:_SHOWN]:
         say(console, f"{skip.name}: {skip.reason}", label="skipped", style="yellow")
     if len(skipped) > _SHOWN:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hycal._version import __version__
+from hycal.atomic import write_whole
 from hycal.bench.report.collect import Group, collect
 from hycal.bench.report.figures import FIGURES
 from hycal.bench.report.tables import MISSING, csv_rows, html_table, latex, markdown, tables_of
-from hycal.bench.runner import write_whole
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --page: #ffffff; --soft: #656d76; --line: #d5dbe1; --mark: #f3f5f7; }
