@@ -14,8 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from hycal.bank import GaussianBank, Shape
 from hycal.base import IncrementalClassifier
 from hycal.fusion import FUSIONS
+from hycal.leave_one_out import Samples
 from hycal.parallel import in_chunks
-from hycal.records import Records
+from hycal.records import ClassRecord, Records
 from hycal.scoring import blend_log_odds, shot_weights, standardise
 from hycal.validation import Doubles, Floats
 
@@ -40,6 +41,7 @@ _METRICS: Mapping[str, Callable[[npt.NDArray[Any], float, float], Doubles]] = {
     "mahalanobis": lambda counts, alpha, beta: np.ones(len(counts)),
     "average": lambda counts, alpha, beta: np.full(len(counts), 0.5),
 }
+_AT_ONCE = 64  # samples that are left out in one product: each meets as many classes that lack one
 _GATED_METRICS = ("dynamic", "average")
 
 
@@ -152,6 +154,31 @@ class HyCal(IncrementalClassifier):
             records.ordered, Shape(FUSIONS[self.fusion], rule.scale, rule.ridge), previous=previous
         )
 
+    def _leave_one_out(self, derived: GaussianBank, records: Records, samples: Samples) -> Floats:
+        """Only the class of a sample changes without it: its two measures are replaced, then all are blended."""
+        weights, place = self.weights(records.counts), np.argsort(derived.order)
+        cosines, closeness = (np.empty((len(weights), len(samples.rows)), np.float32) for _ in range(2))
+        for start in range(0, len(samples.rows), _AT_ONCE):
+            part = samples.at(samples.each[start : start + _AT_ONCE])
+            at = start + part.each
+            cosines[:, at], closeness[:, at] = derived.evaluate(part.X)
+            alone = GaussianBank.build(
+                [_without(records.ordered[c], x) for c, x in zip(part.own, part.X, strict=True)], derived.shape
+            )
+            own_cosines, own_closeness = alone.evaluate(part.X)
+            row = place[part.own], at
+            cosines[row], closeness[row] = (
+                own_cosines[np.argsort(alone.order), part.each],
+                own_closeness[np.argsort(alone.order), part.each],
+            )
+        standardise(cosines), standardise(closeness)
+        row = place[samples.own], samples.each
+        own = blend_log_odds(cosines[row][:, None], closeness[row][:, None], self.weights(samples.counts - 1)).copy()
+        scores = np.empty((len(samples.rows), len(weights)), np.float32)
+        scores[:, derived.order] = blend_log_odds(cosines, closeness, weights[derived.order]).T
+        scores[samples.each, samples.own] = own[:, 0]
+        return scores
+
     def _score(self, derived: GaussianBank, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
         bank = derived if columns is None else derived.subset(columns)
         weights = self.weights([member.count for member in bank.members])
@@ -164,3 +191,7 @@ class HyCal(IncrementalClassifier):
 
         in_chunks(score, len(X), numbers_per_row=len(weights))
         return scores.T
+
+
+def _without(record: ClassRecord, sample: Floats) -> ClassRecord:
+    return ClassRecord(record.statistics.remove(sample[None]), record.domain, record.text)
