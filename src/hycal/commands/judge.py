@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
 from rich.table import Table
 
 from hycal.commands.failing import told
@@ -124,10 +123,7 @@ def advise_command(
     Example: hycal advise photos.hycal
     """
     project = Project(model)
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("leaving one out")
-        found = advise(project.state, watch=lambda done, total: progress.update(task, completed=done, total=total))
+    found = advise(project.state)
     if as_json:
         print_json(_advice_json(found))
     else:
