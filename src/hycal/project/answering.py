@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from hycal.classifiers import HyCal
 from hycal.errors import HyCalError
 from hycal.explaining import Explanation, explain
-from hycal.project.examples import Example
+from hycal.project.examples import Example, Shelf
 from hycal.project.state import State
 from hycal.scoring import probabilities
 from hycal.validation import Floats, Label
@@ -115,11 +114,11 @@ def answer(state: State, rows: npt.ArrayLike, *, top: int = 5, why: bool = False
     ]
 
 
-def nearest(query: Floats, label: Label, examples: Sequence[Example], most: int) -> tuple[Neighbour, ...]:
-    """Return the `most` examples nearest to a unit query."""
-    similarities = np.stack([example.row for example in examples]) @ query
+def nearest(query: Floats, label: Label, shelf: Shelf, most: int) -> tuple[Neighbour, ...]:
+    """Return the `most` examples of a class that are nearest to a unit query."""
+    similarities = shelf.rows @ query
     order = np.argsort(-similarities, kind="stable")[:most]
-    return tuple(Neighbour(label, float(similarities[number]), examples[number]) for number in order)
+    return tuple(Neighbour(label, float(similarities[number]), shelf.examples[number]) for number in order)
 
 
 class _Evidence:
@@ -134,7 +133,7 @@ class _Evidence:
     def __call__(self, row: int, column: int) -> Evidence:
         label = self._state.labels[column]
         shelf = self._state.shelves[label]
-        close = nearest(self._queries[row], label, shelf.examples, NEIGHBOURS)
+        close = nearest(self._queries[row], label, shelf, NEIGHBOURS)
         return Evidence(len(shelf.examples), close, None if self._parts is None else _parts(self._parts, row, column))
 
 
