@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -43,8 +44,8 @@ def _blocks(group: Group) -> list[Block]:
     shown = before_and_after(gravities_of(group))
     return [
         gravity_table(group),
-        FigureBlock(f"{group.name}: which domain takes whose images", _FLOW, draw_flow(shown, group.name)),
-        FigureBlock(f"{group.name}: sample share, visual entropy and pull", _PULL, draw_pull(shown, group.name)),
+        FigureBlock(f"{group.name}: which domain takes whose images", _FLOW, partial(draw_flow, shown, group.name)),
+        FigureBlock(f"{group.name}: pull, sample share, entropy", _PULL, partial(draw_pull, shown, group.name)),
     ]
 
 
