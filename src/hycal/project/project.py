@@ -60,6 +60,17 @@ class Project:
         self._stamp: _Stamp = None
         self._state = self._read()
 
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], state: State) -> Project:
+        """Write a new project file that holds `state`; an existing file is never replaced."""
+        target = Path(path)
+        _check_folder(target)
+        with writing(target):
+            if target.exists():
+                raise HyCalError(f"{target} exists already and is not replaced. Choose another name, or remove it.")
+            modelfile.write(target, project_content(state))
+        return cls(target)
+
     @property
     def state(self) -> State:
         """The last state that was read or written: whole, and never changed."""
@@ -108,8 +119,7 @@ class Project:
 
     def change(self, step: Callable[[State], tuple[State, T]]) -> T:
         """Make the state that `step` leads to, on the disk first; if anything fails, all is as it was."""
-        if not self.path.absolute().parent.is_dir():
-            raise HyCalError(f"Cannot write {self.path}: the folder {self.path.parent} does not exist. Make it first.")
+        _check_folder(self.path)
         with writing(self.path, seconds=self._seconds):
             before = self.refresh()
             following, result = step(before)
@@ -135,3 +145,8 @@ class Project:
         except FileNotFoundError:
             return None
         return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _check_folder(path: Path) -> None:
+    if not path.absolute().parent.is_dir():
+        raise HyCalError(f"Cannot write {path}: the folder {path.parent} does not exist. Make it first.")
