@@ -71,7 +71,7 @@ def embed_command(
     _check_out(out)
     images = _without_results(list_images(source), source, out)
     model = _load(encoder, weights, library)
-    result = _run(images, model, cache, batch, console)
+    result = embed_images(images, model, cache, batch, console)
     _report(out, result.skipped, console)
     if not len(result.rows):
         raise HyCalError(f"None of the {len(images)} files in {source} is an image that can be used.")
@@ -118,7 +118,10 @@ def _load(name: str, weights: Path | None, backend: Backend) -> Encoder:
     return load_encoder(name, weights=weights, backend=backend)
 
 
-def _run(images: list[ListedImage], model: Encoder, cache: Path | None, batch: int, console: Console) -> Embedded:
+def embed_images(
+    images: list[ListedImage], model: Encoder, cache: Path | None, batch: int, console: Console
+) -> Embedded:
+    """Embed listed images through the cache in the folder `cache`, or the user's, telling `console` how it goes."""
     from hycal.encoders.files import cache_dir
 
     began = time.monotonic()
