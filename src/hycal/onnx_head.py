@@ -56,7 +56,7 @@ def onnx_head(classifier: IncrementalClassifier) -> bytes:
     if type(classifier) is HyCal:
         if current.records.unseen:
             raise HyCalError(
-                "Classes that were only announced have no Gaussian to export. Learn images of them, or forget them first."
+                "Classes that were only announced have no Gaussian to export. Learn images of them, or forget them."
             )
         scores = _Gaussians(build, current.value.bank, classifier.weights(current.records.counts)).scores(rows)
     elif isinstance(current.value, LinearHead) and isinstance(current.value.features, Identity):

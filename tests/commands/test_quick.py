@@ -4,9 +4,12 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
 import hycal
 from hycal import classifiers, loading
+from hycal.cli import Commands, app
+from hycal.commands.lazy import Entry
 
 HEAVY = {"sklearn", "scipy", "joblib", "matplotlib", "onnxruntime", "onnx", "tokenizers", "torch"}
 
@@ -40,6 +43,21 @@ def test_listing_the_methods_shows_that_the_check_can_fail() -> None:
     said, imported = run("bench", "list")
     assert "TipAdapter" in said
     assert {"sklearn", "scipy"} <= imported
+
+
+@pytest.mark.parametrize("entry", Commands.entries, ids=lambda entry: entry.name)
+def test_every_command_that_help_lists_is_there(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    listed = CliRunner().invoke(app, ["--help"]).output
+    assert f" {entry.name} " in listed and entry.help in listed
+    own = CliRunner().invoke(app, [entry.name, "--help"])
+    assert own.exit_code == 0 and f" {entry.name} " in own.output
+    assert "--install-completion" not in own.output
+
+
+def test_a_misspelt_command_is_guessed() -> None:
+    result = CliRunner().invoke(app, ["lern"])
+    assert result.exit_code == 2 and "Did you mean 'learn'?" in result.output
 
 
 def test_the_package_offers_every_name_though_late() -> None:
