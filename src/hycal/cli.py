@@ -9,6 +9,7 @@ import typer
 from hycal._version import __version__
 from hycal.commands import bench, change, data, encoders, export, judge, learn, predict, show
 from hycal.commands.embed import embed_command
+from hycal.commands.gravity import gravity_command
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -30,6 +31,7 @@ app.command("advise", rich_help_panel=_MODELS)(judge.advise_command)
 app.command("export", rich_help_panel=_MODELS)(export.export_command)
 app.command("doctor")(encoders.doctor)
 app.command("embed")(embed_command)
+app.command("gravity")(gravity_command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
 app.add_typer(encoders.app, name="encoders")

@@ -53,7 +53,7 @@ def explain(classifier: HyCal, X: npt.ArrayLike) -> Explanation:
     (array([[0.99, 0.2 ]]), True)
     """
     current = classifier._current()
-    bank, records = current.value, current.records
+    bank, records = current.value.bank, current.records
     queries = check_queries(X, width=records.width, owner=type(classifier).__name__)
     back = np.argsort(bank.order)
     cosine, closeness = (part[back] for part in bank.evaluate(queries))

@@ -27,7 +27,9 @@ def run(*arguments: str) -> tuple[str, set[str]]:
     return said, set(imported.split())
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["bench", "--help"], ["embed", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["bench", "--help"], ["embed", "--help"], ["gravity", "--help"]]
+)
 def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
     said, imported = run(*arguments)
     assert "hycal" in said and "typer" in imported
