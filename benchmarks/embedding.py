@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -52,20 +53,29 @@ class Timed:
 
 
 class BareLoop:
-    """ONNX Runtime on the graph of an encoder, with nothing around it."""
+    """ONNX Runtime on the graph of an encoder, with nothing around it: the better of two ways to wait for threads."""
 
     def __init__(self, name: str) -> None:
         spec = find_spec(name)
         graph = require(spec, locate(spec)).found["image"]
-        self._session = onnxruntime.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
-        self._input = self._session.get_inputs()[0].name
+        self._sessions = [_session(graph, spinning) for spinning in ("1", "0")]
+        self._input = self._sessions[0].get_inputs()[0].name
 
     def run(self, tensors: Floats) -> Timed:
-        """Run the graph on all of `tensors`, batch by batch."""
+        """Run the graph on all of `tensors`, batch by batch; spinning wins on an idle machine, not on a busy one."""
+        return Timed(len(tensors), min(self._seconds(session, tensors) for session in self._sessions))
+
+    def _seconds(self, session: Any, tensors: Floats) -> float:
         began = time.perf_counter()
         for start in range(0, len(tensors), BATCH):
-            self._session.run(None, {self._input: tensors[start : start + BATCH]})
-        return Timed(len(tensors), time.perf_counter() - began)
+            session.run(None, {self._input: tensors[start : start + BATCH]})
+        return time.perf_counter() - began
+
+
+def _session(graph: Path, spinning: str) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.intra_op.allow_spinning", spinning)
+    return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
 
 
 def run_pipeline(paths: list[Path], encoder: Encoder, cache: EmbeddingCache) -> Timed:
