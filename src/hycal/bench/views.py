@@ -27,7 +27,7 @@ from hycal.features import Identity, Relu
 from hycal.validation import Doubles
 
 FORMAT = 1
-_IMAGES = 800  # test images drawn among the class means
+_IMAGES = 600  # test images drawn among the class means
 _POINTS = 2000  # test images in the scatter of both measures
 _METRICS = ("cosine", "mahalanobis", "dynamic")
 
@@ -120,7 +120,7 @@ def _map(
         numbers += [number] * (len(centres) + len(tested))
         means += [True] * len(centres) + [False] * len(tested)
     points = np.concatenate(rows)
-    flat = TSNE(metric="cosine", init="pca", perplexity=min(30.0, (len(points) - 1) / 3), random_state=0)
+    flat = TSNE(metric="cosine", init="pca", max_iter=500, perplexity=min(30.0, (len(points) - 1) / 3), random_state=0)
     return [flat.fit_transform(points).astype(np.float64).round(2).tolist(), numbers, means]
 
 
