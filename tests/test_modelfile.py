@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-import hycal
 from hycal import HyCal, HyCalError, ModelFileError, load
 from hycal.streams import Stream, learn
 
@@ -77,7 +76,7 @@ def test_a_failed_save_keeps_the_old_file(model, path, monkeypatch):
     def full_disk(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(hycal.modelfile, "_sync", full_disk)
+    monkeypatch.setattr("os.fsync", full_disk)
     with pytest.raises(OSError, match="No space"):
         model.save(path)
     assert path.read_bytes() == before

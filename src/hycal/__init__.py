@@ -1,22 +1,26 @@
 """Teach a classifier new image classes from a handful of examples, without retraining and without forgetting."""
 
+from typing import TYPE_CHECKING, Any
+
 from hycal._version import __version__
-from hycal.classifiers import (
-    GDA,
-    KLDA,
-    METHODS,
-    NCM,
-    SLDA,
-    DualRAIL,
-    FeCAM,
-    HyCal,
-    PrimalRAIL,
-    RanPAC,
-    TipAdapter,
-    ZeroShot,
-)
 from hycal.errors import HyCalError, ModelFileError
-from hycal.loading import load
+
+if TYPE_CHECKING:
+    from hycal.classifiers import (
+        GDA,
+        KLDA,
+        METHODS,
+        NCM,
+        SLDA,
+        DualRAIL,
+        FeCAM,
+        HyCal,
+        PrimalRAIL,
+        RanPAC,
+        TipAdapter,
+        ZeroShot,
+    )
+    from hycal.loading import load
 
 __all__ = [
     "GDA",
@@ -36,3 +40,17 @@ __all__ = [
     "__version__",
     "load",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the classifiers at first use: they bring scikit-learn, and `hycal --help` should not wait for it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hycal import classifiers, loading
+
+    value = globals()[name] = getattr(loading if name == "load" else classifiers, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

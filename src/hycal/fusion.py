@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from hycal.validation import Doubles
 
-_SHORTEST = 1e-12  # squared length below which v + t has no direction (v = -t)
+SHORTEST = 1e-12  # squared length below which v + t has no direction (v = -t)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Fusion:
     text_part : callable
         x -> the part of x that meets t.
     fixed_length : float or None
-        What the fused pair is divided by; None where that depends on the pair and is `pair_length(v . t)`.
+        What the fused pair is divided by; None where that depends on the pair and is |v + t|.
     """
 
     needs_text: bool
@@ -53,12 +53,15 @@ def _half(x: Doubles) -> int:
     return x.shape[-1] // 2
 
 
-def pair_length(vt: npt.NDArray[Any], out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
-    """Return |v + t| of unit vectors from their inner product."""
-    squares = np.add(vt, 1.0, out=out)
-    squares *= 2.0
-    np.maximum(squares, _SHORTEST, out=squares)
+def root_length(squares: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Turn |v + t|^2 = 2 v . t + 2 of unit vectors into |v + t|, in place; one without direction gets a tiny length."""
+    np.clip(squares, SHORTEST, 4.0, out=squares)
     return np.sqrt(squares, out=squares)
+
+
+def pair_length(vt: Doubles) -> Doubles:
+    """Return |v + t| of unit vectors from their inner product."""
+    return root_length(2.0 * vt + 2.0)
 
 
 def _fuse_sum(v: Doubles, t: Doubles) -> Doubles:

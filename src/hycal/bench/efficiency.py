@@ -21,7 +21,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from hycal.bench.files import write_whole
+from hycal.atomic import write_whole
 from hycal.bench.settings import load_setting
 from hycal.bench.variants import Variant
 from hycal.classifiers import METHODS

@@ -16,9 +16,9 @@ from typing import Any
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from hycal.atomic import write_whole
 from hycal.bench.cells import Cell, encode, manifest, read_manifest
 from hycal.bench.embedded import BenchDomain
-from hycal.bench.files import write_whole
 from hycal.bench.protocol import run_stream, zero_shot_correct
 from hycal.bench.sampling import SampleList, draw_samples, sample_csv
 from hycal.bench.settings import DEFAULT_ORDER, Setting

@@ -15,10 +15,12 @@ from hycal.background import Background
 from hycal.bank import GaussianBank, Shape
 from hycal.base import IncrementalClassifier
 from hycal.fusion import FUSIONS
+from hycal.leave_one_out import Samples
 from hycal.parallel import in_chunks
 from hycal.records import Records
 from hycal.scoring import blend_log_odds, shot_weights, standardise
 from hycal.validation import Doubles, Floats, check_queries
+from hycal.without_each import own_without_each
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,31 @@ class HyCal(IncrementalClassifier):
         shape = Shape(FUSIONS[self.fusion], rule.scale, rule.ridge)
         bank = GaussianBank.build(records.ordered, shape, previous=None if previous is None else previous.bank)
         return _Model(bank, Background.of(records.ordered, shape) if records.unseen else None)
+
+    def _leave_one_out(self, derived: _Model, records: Records, samples: Samples) -> Floats | None:
+        """Only the class of a sample changes without it: its measures and its weight are replaced, then all blended.
+
+        With announced classes everything changes, since they stand at the background of all samples.
+        """
+        if records.unseen:
+            return None
+        bank = derived.bank
+        own_cosines, own_closeness = own_without_each(records.ordered, bank.shape, wanted=np.unique(samples.own))
+        weights, own_weights = self.weights(records.counts)[bank.order], self.weights(samples.counts - 1)
+        place = np.argsort(bank.order)
+        scores = np.empty((len(samples.rows), len(weights)), np.float32)
+
+        def score(rows: slice) -> None:
+            part = samples.at(samples.each[rows])
+            own = place[part.own], part.each
+            cosines, closeness = bank.evaluate(part.X)
+            blend = np.repeat(weights[:, None], len(part.rows), axis=1)
+            cosines[own], closeness[own] = own_cosines[part.rows], own_closeness[part.rows]
+            blend[own] = own_weights[rows]
+            scores[rows, bank.order] = blend_log_odds(standardise(cosines), standardise(closeness), blend).T
+
+        in_chunks(score, len(samples.rows), numbers_per_row=len(weights))
+        return scores
 
     def _score(self, derived: _Model, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
         bank = derived.bank if columns is None else derived.bank.subset(columns)

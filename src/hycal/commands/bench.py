@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -14,18 +14,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from hycal.bench.efficiency import measure, write_efficiency
-from hycal.bench.embedded import load_domains, write_domain
-from hycal.bench.embedding import embed_domain
-from hycal.bench.report.blocks import TITLES
-from hycal.bench.report.collect import collect
-from hycal.bench.report.forms import number
-from hycal.bench.report.page import write_report
-from hycal.bench.runner import Summary, grid, run_grid
 from hycal.bench.settings import SAMPLING, list_settings, load_setting
-from hycal.bench.studies import parse_methods, studies
-from hycal.classifiers import METHODS
 from hycal.commands.failing import told
+
+if TYPE_CHECKING:
+    from hycal.bench.runner import Summary
 
 app = typer.Typer(no_args_is_help=True, help="Run the benchmark and report it.")
 
@@ -39,6 +32,9 @@ Embeddings = Annotated[
 @app.command("list")
 def list_command() -> None:
     """Show every setting and every method."""
+    from hycal.bench.studies import studies
+    from hycal.classifiers import METHODS
+
     console = Console()
     table = Table("setting", "title", "protocol", "domains", "classes", "images (seed 0)", "orders", box=None)
     for name in list_settings():
@@ -74,6 +70,10 @@ def run_command(
 
     Example: hycal bench run xd8-balanced --methods "HyCal NCM" --out results
     """
+    from hycal.bench.embedded import load_domains
+    from hycal.bench.runner import grid, run_grid
+    from hycal.bench.studies import parse_methods
+
     console = Console()
     chosen = [load_setting(name) for name in settings]
     if sampling:
@@ -102,6 +102,8 @@ def embed_command(
 
     Example: hycal bench embed high-scale --root ~/data --out embeddings
     """
+    from hycal.bench.embedded import write_domain
+    from hycal.bench.embedding import embed_domain
     from hycal.embedding import EmbeddingCache
     from hycal.encoders import load_encoder
     from hycal.encoders.files import cache_dir
@@ -132,6 +134,11 @@ def report_command(
 
     Example: hycal bench report results
     """
+    from hycal.bench.report.blocks import TITLES
+    from hycal.bench.report.collect import collect
+    from hycal.bench.report.forms import number
+    from hycal.bench.report.page import write_report
+
     console = Console()
     files = write_report(folder)
     for group in collect(folder).groups:
@@ -153,6 +160,8 @@ def efficiency_command(out: Out) -> None:
 
     Example: hycal bench efficiency --out results
     """
+    from hycal.bench.efficiency import measure, write_efficiency
+
     console = Console()
     measured = {}
     for method, cost in measure():

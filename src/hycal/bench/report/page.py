@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from pathlib import Path
 
 from hycal._version import __version__
-from hycal.bench.files import write_whole
+from hycal.atomic import write_whole
 from hycal.bench.report.blocks import Section
 from hycal.bench.report.collect import collect
 from hycal.bench.report.forms import MISSING, contents, csv_rows, html_section, latex, markdown
@@ -59,9 +60,15 @@ def write_report(folder: Path) -> dict[str, Path]:
 
 
 def _page(sections: Sequence[Section]) -> str:
+    body = f"<p>{_INTRODUCTION}</p>{contents(sections)}{''.join(map(html_section, sections))}"
+    return document("hycal benchmark", body)
+
+
+def document(title: str, body: str) -> str:
+    """Return a whole HTML page in the report's style."""
+    name = html.escape(title)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>hycal benchmark</title><style>{_STYLE}</style></head><body><h1>hycal benchmark</h1>"
-        f"<p>{_INTRODUCTION}</p>{contents(sections)}{''.join(map(html_section, sections))}</body></html>\n"
+        f"<title>{name}</title><style>{_STYLE}</style></head><body><h1>{name}</h1>{body}</body></html>\n"
     )

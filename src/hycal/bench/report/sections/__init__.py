@@ -12,6 +12,7 @@ from hycal.bench.report.sections.complementarity import complementarity
 from hycal.bench.report.sections.efficiency import efficiency
 from hycal.bench.report.sections.fscil import fscil
 from hycal.bench.report.sections.fusion import fusion
+from hycal.bench.report.sections.gravity import gravity
 from hycal.bench.report.sections.prototypes import prototypes
 from hycal.bench.report.sections.random_orders import random_orders
 from hycal.bench.report.sections.s_cde import scarcity
@@ -33,6 +34,7 @@ SECTIONS: tuple[Callable[[Results], list[Section]], ...] = (
     sensitivity,
     complementarity,
     prototypes,
+    gravity,
 )
 
 

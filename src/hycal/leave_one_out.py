@@ -1,0 +1,110 @@
+"""What a model would say of each image it learned, had it never seen that image.
+
+Held-out scores need no held-out images: a model is a function of its samples, and the sample is taken away. Methods
+whose scores change in closed form say how (`_leave_one_out`); any other is derived again without the sample, which is
+as exact and much slower.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.records import Records, Step
+from hycal.validation import Doubles, Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Learned samples, by their position in `Records.stacked`.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n,)
+    X : ndarray of shape (n, d)
+    own : ndarray of shape (n,)
+        Column of the class of each.
+    counts : ndarray of shape (n,)
+        Samples of that class, this one included.
+    """
+
+    rows: npt.NDArray[np.intp]
+    X: Floats
+    own: npt.NDArray[np.intp]
+    counts: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, records: Records, rows: npt.NDArray[np.intp] | None = None) -> Samples:
+        """Return the samples at `rows`; all of them by default."""
+        stacked, own = records.stacked(), np.repeat(np.arange(len(records.counts)), records.counts)
+        rows = np.arange(len(own)) if rows is None else rows
+        return cls(rows, stacked[rows], own[rows], records.counts[own[rows]])
+
+    def at(self, positions: npt.NDArray[np.intp]) -> Samples:
+        """Return some of them."""
+        return Samples(self.rows[positions], self.X[positions], self.own[positions], self.counts[positions])
+
+    @property
+    def each(self) -> npt.NDArray[np.intp]:
+        """0, 1, ...: with `own`, the entries of the samples' own classes in a matrix of scores."""
+        return np.arange(len(self.rows))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Scores of samples by models that never saw them.
+
+    Attributes
+    ----------
+    samples : Samples
+    scores : ndarray of shape (n, C)
+        Columns as those of `decision_function`; -inf for a class whose only sample was taken away.
+    """
+
+    samples: Samples
+    scores: Doubles
+
+    @property
+    def hits(self) -> npt.NDArray[np.bool_]:
+        """Whether each sample is answered right."""
+        return np.asarray(self.scores.argmax(axis=1) == self.samples.own)
+
+
+class Method(Protocol):
+    """What is needed of a classifier: `hycal.base.IncrementalClassifier`."""
+
+    def _derive(self, records: Records, previous: Any) -> Any: ...
+
+    def _score(self, derived: Any, X: Floats, columns: npt.NDArray[np.intp] | None) -> npt.NDArray[Any]: ...
+
+    def _leave_one_out(self, derived: Any, records: Records, samples: Samples) -> npt.NDArray[Any] | None: ...
+
+
+def held_out(method: Method, derived: Any, records: Records, samples: Samples) -> HeldOut:
+    """Return the held-out scores of `samples`, in closed form where the method has one.
+
+    The only sample of a class takes the class with it; those are always answered by a model derived again.
+    """
+    scores = np.full((len(samples.rows), len(records.counts)), -np.inf)
+    several = np.flatnonzero(samples.counts > 1)
+    fast = method._leave_one_out(derived, records, samples.at(several)) if len(several) else None
+    if fast is not None:
+        scores[several] = fast
+    slow = samples.each if fast is None else np.flatnonzero(samples.counts == 1)
+    for position in slow:
+        scores[position] = _without(method, records, samples.at(slow[slow == position]), derived)
+    return HeldOut(samples, scores)
+
+
+def _without(method: Method, records: Records, sample: Samples, previous: Any = None) -> Doubles:
+    """Return the scores of one sample by the model derived again without it; from `previous`, where that is quicker."""
+    label = records.labels[int(sample.own[0])]
+    fewer = records.remove(Step({label: sample.X}, None, {}))
+    scores = np.full(len(records.counts), -np.inf)
+    if fewer.by_label:
+        kept = records.columns(fewer.labels)
+        scores[kept] = method._score(method._derive(fewer, previous), sample.X, None)[0]
+    return scores
