@@ -55,7 +55,9 @@ def onnx_head(classifier: IncrementalClassifier) -> bytes:
     rows = _unit(build, "embeddings")
     if type(classifier) is HyCal:
         if current.records.unseen:
-            raise HyCalError("Classes that were only announced cannot be exported to ONNX. Learn images of them first.")
+            raise HyCalError(
+                "Classes that were only announced have no Gaussian to export. Learn images of them, or forget them."
+            )
         scores = _Gaussians(build, current.value.bank, classifier.weights(current.records.counts)).scores(rows)
     elif isinstance(current.value, LinearHead) and isinstance(current.value.features, Identity):
         scores = _linear(build, rows, current.value.weights, current.value.bias)
