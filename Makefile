@@ -16,7 +16,7 @@ $(READY): pyproject.toml
 demo: $(READY)  ## the benchmark on the bundled disciplines: all methods, four seeds, then the report (results in demo/)
 	$(BIN)/hycal bench run xd8-balanced xd8-cross-scale xd8-high-scale --methods "all study:metrics" --out demo
 	$(BIN)/hycal bench run xd8-high-scale --methods "study:alpha-beta study:lambda-gamma" --seeds 0 --out demo
-	$(BIN)/hycal bench efficiency --out demo
+	test -f demo/efficiency.json || $(BIN)/hycal bench efficiency --out demo
 	$(BIN)/hycal bench report demo
 
 lint: $(READY)  ## style, types, import contract
