@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from PIL import Image
 
-from hycal.embedding.decoding import decode
+from hycal.embedding.decoding import MOST_PIXELS, decode
 from hycal.embedding.pipeline import Skipped, Tick, embed
 from hycal.embedding.sources import Content, ImageSource, content_hash
 from hycal.embedding.store import EmbeddingStore, space_of
@@ -59,6 +59,7 @@ def see(
     watch: Callable[[Tick], None] | None = None,
     names: Sequence[str] | None = None,
     thumbnails: bool = True,
+    most_pixels: int = MOST_PIXELS,
 ) -> Seen:
     """Embed images and make their thumbnails. An image that cannot be used is skipped, with its reason.
 
@@ -74,8 +75,10 @@ def see(
         What the project calls the images; by default the names of the sources.
     thumbnails : bool, default=True
         Whether to make thumbnails: up to 3 kB for each image in the file.
+    most_pixels : int
+        Larger images are skipped undecoded.
     """
-    result = embed(sources, encoder, store=store, watch=watch)
+    result = embed(sources, encoder, store=store, watch=watch, most_pixels=most_pixels)
     wanted = [sources[number] for number in result.kept]
     small: Iterable[bytes] = [b""] * len(wanted)
     if thumbnails:
