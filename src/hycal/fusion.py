@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from hycal.validation import Doubles
 
-_SHORTEST = 1e-12  # squared length below which v + t has no direction (v = -t)
+SHORTEST = 1e-12  # squared length below which v + t has no direction (v = -t)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def _half(x: Doubles) -> int:
 
 def root_length(squares: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Turn |v + t|^2 = 2 v . t + 2 of unit vectors into |v + t|, in place; one without direction gets a tiny length."""
-    np.clip(squares, _SHORTEST, 4.0, out=squares)
+    np.clip(squares, SHORTEST, 4.0, out=squares)
     return np.sqrt(squares, out=squares)
 
 

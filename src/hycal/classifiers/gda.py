@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
-from hycal.discriminant import WithinClass
+from hycal.discriminant import Precision, WithinClass
 from hycal.features import Identity, LinearHead
+from hycal.leave_one_out import Samples
 from hycal.records import Records
 from hycal.validation import Doubles, Floats
 from hycal.zero_shot import ZERO_SHOT, ZeroShotFusion, text_weights
@@ -81,6 +82,16 @@ class GDA(ZeroShotFusion):
         bias = head.bias - self.alpha * np.log(len(head.bias))
         weights = head.weights + text_weights(records) if self._fuses else head.weights
         return LinearHead.on_embeddings(weights, bias)
+
+    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Samples) -> Doubles:
+        within = WithinClass.of(records.stacked(), records.counts)
+        X = samples.X.astype(np.float64)
+        lost = samples.counts / (samples.counts - 1.0) * np.sum((X - within.means[samples.own]) ** 2, axis=1)
+        spreads = (within.scatter_trace - lost) / max(len(within.deviations) - 2, 1)
+        P = Precision(within.deviations, np.where(spreads > _NO_SPREAD, spreads, 1.0))
+        scores = within.leave_one_out(X, samples.own, samples.counts, P)
+        scores = self.alpha * (records.width * scores - np.log(len(within.means)))
+        return scores + X @ text_weights(records).T if self._fuses else scores
 
     def _score(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         return derived(X, columns)

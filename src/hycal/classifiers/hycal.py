@@ -14,10 +14,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from hycal.bank import GaussianBank, Shape
 from hycal.base import IncrementalClassifier
 from hycal.fusion import FUSIONS
+from hycal.leave_one_out import Samples
 from hycal.parallel import in_chunks
 from hycal.records import Records
 from hycal.scoring import blend_log_odds, shot_weights, standardise
 from hycal.validation import Doubles, Floats
+from hycal.without_each import own_without_each
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,25 @@ class HyCal(IncrementalClassifier):
         return GaussianBank.build(
             records.ordered, Shape(FUSIONS[self.fusion], rule.scale, rule.ridge), previous=previous
         )
+
+    def _leave_one_out(self, derived: GaussianBank, records: Records, samples: Samples) -> Floats:
+        """Only the class of a sample changes without it: its measures and its weight are replaced, then all blended."""
+        own_cosines, own_closeness = own_without_each(records.ordered, derived.shape, wanted=np.unique(samples.own))
+        weights, own_weights = self.weights(records.counts)[derived.order], self.weights(samples.counts - 1)
+        place = np.argsort(derived.order)
+        scores = np.empty((len(samples.rows), len(weights)), np.float32)
+
+        def score(rows: slice) -> None:
+            part = samples.at(samples.each[rows])
+            own = place[part.own], part.each
+            cosines, closeness = derived.evaluate(part.X)
+            blend = np.repeat(weights[:, None], len(part.rows), axis=1)
+            cosines[own], closeness[own] = own_cosines[part.rows], own_closeness[part.rows]
+            blend[own] = own_weights[rows]
+            scores[rows, derived.order] = blend_log_odds(standardise(cosines), standardise(closeness), blend).T
+
+        in_chunks(score, len(samples.rows), numbers_per_row=len(weights))
+        return scores
 
     def _score(self, derived: GaussianBank, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
         bank = derived if columns is None else derived.subset(columns)

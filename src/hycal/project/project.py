@@ -65,6 +65,17 @@ class Project:
         self._stamp = _NO_FILE
         self._state = self._read()
 
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], state: State) -> Project:
+        """Write a new project file that holds `state`; an existing file is never replaced."""
+        target = Path(path)
+        _check_folder(target)
+        with writing(target):
+            if target.exists():
+                raise HyCalError(f"{target} exists already and is not replaced. Choose another name, or remove it.")
+            modelfile.write(target, project_content(state))
+        return cls(target)
+
     @property
     def state(self) -> State:
         """The last state that was read or written: whole, and never changed."""
@@ -150,8 +161,7 @@ class Project:
         keep : callable, optional
             Puts the next state on the disk; by default, writes the whole file.
         """
-        if not self.path.absolute().parent.is_dir():
-            raise HyCalError(f"Cannot write {self.path}: the folder {self.path.parent} does not exist. Make it first.")
+        _check_folder(self.path)
         with writing(self.path, seconds=self._seconds):
             before = self.refresh()
             following, result = step(before)
@@ -213,3 +223,8 @@ def _stamp_of(path: Path) -> tuple[int, int, int] | None:
     except FileNotFoundError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _check_folder(path: Path) -> None:
+    if not path.absolute().parent.is_dir():
+        raise HyCalError(f"Cannot write {path}: the folder {path.parent} does not exist. Make it first.")
