@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hycal._version import __version__
-from hycal.commands import bench, change, data, encoders, export, judge, learn, predict, show
+from hycal.commands import bench, change, data, encoders, export, judge, learn, predict, serve, show
 from hycal.commands.embed import embed_command
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command("diff", rich_help_panel=_MODELS)(show.diff_command)
 app.command("evaluate", rich_help_panel=_MODELS)(judge.evaluate_command)
 app.command("advise", rich_help_panel=_MODELS)(judge.advise_command)
 app.command("export", rich_help_panel=_MODELS)(export.export_command)
+app.command("serve", rich_help_panel=_MODELS)(serve.serve_command)
 app.command("doctor")(encoders.doctor)
 app.command("embed")(embed_command)
 app.add_typer(bench.app, name="bench")

@@ -109,16 +109,22 @@ class Neighbour(BaseModel):
     similarity: float
 
 
+class Parts(BaseModel):
+    """What HyCal's score in [0, 1] is made of: the weight of the distance, both measures, and what each adds."""
+
+    weight: float
+    cosine: float
+    distance: float
+    cosine_share: float
+    distance_share: float
+
+
 class Evidence(BaseModel):
-    """Why a class scored what it did; shares of the score for HyCal."""
+    """Why a class scored what it did; no parts for methods other than HyCal."""
 
     shots: int
     nearest: list[Neighbour]
-    weight: float | None
-    cosine: float | None
-    distance: float | None
-    cosine_share: float | None
-    distance_share: float | None
+    parts: Parts | None
 
 
 class Candidate(BaseModel):

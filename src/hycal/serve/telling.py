@@ -161,11 +161,7 @@ def _evidence(item: answering.Evidence | None) -> shapes.Evidence | None:
             shapes.Neighbour(image=_hex(near.example), label=str(near.label), similarity=near.similarity)
             for near in item.nearest
         ],
-        weight=item.weight,
-        cosine=item.cosine,
-        distance=item.distance,
-        cosine_share=item.cosine_share,
-        distance_share=item.distance_share,
+        parts=None if item.parts is None else shapes.Parts(**vars(item.parts)),
     )
 
 
