@@ -47,7 +47,9 @@ def test_teach_ask_correct_forget_undo_reload_restart(tmp_path, photographs, vis
 
         # correct by choosing another candidate
         second = page.locator(".card").nth(1)
-        chosen = second.locator(".choices button:not(.right):not(.other)").first.get_attribute("title").split(" (key")[0]
+        chosen = (
+            second.locator(".choices button:not(.right):not(.other)").first.get_attribute("title").split(" (key")[0]
+        )
         second.locator(".choices button:not(.right):not(.other)").first.click()
         second.locator(f"text=learned as {chosen}").wait_for()
 

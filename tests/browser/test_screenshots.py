@@ -25,7 +25,10 @@ def shoot(person: Visit, path: Path) -> None:
 def fill(person: Visit, drawn: Path) -> None:
     person.teach(drawn / "planets")
     person.teach(drawn / "fabrics")
-    tests = [drawn / "planets" / "test" / "ringed" / "ringed-8.jpg", drawn / "fabrics" / "test" / "dotted" / "dotted-9.jpg"]
+    tests = [
+        drawn / "planets" / "test" / "ringed" / "ringed-8.jpg",
+        drawn / "fabrics" / "test" / "dotted" / "dotted-9.jpg",
+    ]
     person.ask(*tests, count=2)
     person.page.locator(".card summary").first.click()
     person.page.wait_for_selector(".evidence")
