@@ -1,7 +1,8 @@
 """A project: one file that is both model and project, and the state that was last read from it.
 
 Readers take `state` and keep it: it never changes. A change takes the lock, reads the file again if somebody else
-changed it, makes the next state, writes it, and only then lets readers see it.
+changed it, makes the next state, writes it, and only then lets readers see it. Where many small changes are made, they
+go to a journal beside the file, which belongs to the file until it is written as a whole again.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Project:
     empty : State, optional
         What the project starts with if there is no file yet. Nothing is written before the first change.
     journal : bool, default=False
-        Append changes to a journal beside the file, which takes them in now and then and on `close`: a change then
+        Append changes to a journal beside the file, which takes them in now and then, and on `settle`: a change then
         costs what it changes, not what the model weighs. For programs that make many; readers notice no difference.
     seconds_to_wait : float
         How long a change waits for another writer before it gives up.
@@ -100,15 +101,24 @@ class Project:
     def refresh(self) -> State:
         """Return the state in the file, reading it if another process has changed it."""
         with self._refreshing:
-            if self._stamps() != self._seen.stamps:
-                self._seen = self._read()
-            return self._seen.state
+            return self._renewed()
 
-    def close(self) -> None:
+    def current(self) -> State:
+        """Return the newest state without waiting: what `refresh` does, unless another thread is at it."""
+        if not self._refreshing.acquire(blocking=False):
+            return self._seen.state
+        try:
+            return self._renewed()
+        finally:
+            self._refreshing.release()
+
+    def settle(self) -> None:
         """Let the file take in what the journal holds."""
-        if self._appends and journal_of(self.path).exists():
+        if journal_of(self.path).exists():
             with writing(self.path, seconds=self._seconds):
-                self._write(self.refresh())
+                state = self.refresh()
+                if journal_of(self.path).exists():
+                    self._write(state)
 
     def learn(self, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Receipt:
         """Learn images; see `hycal.project.changes.learn`."""
@@ -167,6 +177,11 @@ class Project:
             journal_of(self.path).unlink()
             sync_folder(self.path.parent)
         self._show(following, frames=0, used=0)
+
+    def _renewed(self) -> State:
+        if self._stamps() != self._seen.stamps:
+            self._seen = self._read()
+        return self._seen.state
 
     def _show(self, state: State, *, frames: int, used: int) -> None:
         with self._refreshing:
