@@ -11,26 +11,26 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
+from starlette.testclient import TestClient
 
 from hycal.serve.app import make_app
 from hycal.serve.guard import Door
-from tests.serve.building import HOME, client_of, new_service, teach
+from tests.serve.building import HOME, new_service, teach
 
 CHECKS = (not_a_server_error, status_code_conformance, response_schema_conformance)
 
 
 @pytest.fixture(scope="module")
 def schema(tmp_path_factory):
-    service = new_service(tmp_path_factory.mktemp("schema") / "m.hycal")
-    with client_of(service) as client:
-        teach(client)
-    return schemathesis.openapi.from_asgi("/openapi.json", make_app(service, Door()), headers={"host": "localhost"})
+    app = make_app(new_service(tmp_path_factory.mktemp("schema") / "m.hycal"), Door())
+    return schemathesis.openapi.from_asgi("/openapi.json", app, headers={"host": "localhost"})
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_no_request_breaks_the_server(schema, mode):
     asked = []
     for operation in schema.get_all_operations():
+        teach(TestClient(schema.app, base_url=HOME))  # whatever the last requests have forgotten
 
         @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
         @given(case=operation.ok().as_strategy(generation_mode=mode))
