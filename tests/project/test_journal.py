@@ -1,144 +1,160 @@
-"""Corrections in the journal: on the disk at once, never lost, never counted twice."""
+"""The journal: what it leads to is what writing the whole file at every change would have led to."""
 
 from __future__ import annotations
 
-import hashlib
-
-import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hycal.errors import ModelFileError
-from hycal.project import Project
-from hycal.project.mapping import class_map
-from tests.project.building import example, new_project, pets_and_cars
+from hycal import HyCalError, ModelFileError, load
+from hycal.project import Project, project
+from hycal.project.journal import journal_of
+from tests.project.building import SPACE, arrivals, example, new_project
+from tests.project.test_project import same
 
-
-@pytest.fixture
-def project(tmp_path):
-    return pets_and_cars(tmp_path / "m.hycal")
-
-
-def journal(project: Project):
-    return project.path.with_name(f".{project.path.name}.journal")
-
-
-def test_a_correction_at_once_is_what_correct_makes(tmp_path, project):
-    other = pets_and_cars(tmp_path / "other.hycal")
-    one = project.correct_at_once(example("pets/fox", 1), "pets/fox")
-    two = other.correct(example("pets/fox", 1), "pets/fox")
-    assert (one.before, one.after, one.images) == (two.before, two.after, two.images)
+OPERATIONS = st.lists(
+    st.tuples(st.sampled_from(["learn", "correct", "forget", "rename", "undo"]), st.integers(0, 9), st.integers(0, 3)),
+    max_size=10,
+)
 
 
-def test_whoever_opens_the_file_sees_it_and_its_history(project):
-    before = project.path.read_bytes()
-    project.correct_at_once(example("pets/fox", 1), "pets/fox")
-    project.correct_at_once(example("pets/cat", 1), "pets/dog")
-    assert project.path.read_bytes() == before
-    opened = Project(project.path)
-    assert opened.state.hash == project.state.hash
-    assert [vars(entry) | {"undo": None} for entry in opened.state.history] == [
-        vars(entry) | {"undo": None} for entry in project.state.history
+def apply(target: Project, action: str, number: int, kind: int) -> None:
+    label = f"d{kind % 2}/c{kind}"
+    if action == "learn":
+        target.learn(arrivals(label, number, number + 1))
+    elif action == "correct":
+        target.correct(example("d0/c0", number), label)
+    elif action == "forget":
+        target.forget(label if number % 2 else f"d{kind % 2}")
+    elif action == "rename":
+        target.rename(label, f"n{number}")
+    else:
+        target.undo()
+
+
+def journaled(path) -> Project:
+    """A project with one class in its file; what follows goes to the journal."""
+    started = new_project(path)
+    started.learn(arrivals("d0/c0", 0, 1, 2))
+    return Project(path, journal=True)
+
+
+@given(operations=OPERATIONS)
+def test_the_same_as_writing_the_whole_file(tmp_path_factory, operations):
+    folder = tmp_path_factory.mktemp("journal")
+    whole, appending = new_project(folder / "whole.hycal"), journaled(folder / "j.hycal")
+    whole.learn(arrivals("d0/c0", 0, 1, 2))
+    base = (folder / "j.hycal").read_bytes()
+    for operation in operations:
+        outcomes = []
+        for target in (whole, appending):
+            try:
+                apply(target, *operation)
+                outcomes.append("done")
+            except HyCalError as error:
+                outcomes.append(str(error))
+        assert outcomes[0] == outcomes[1]
+        same(whole.state, appending.state)
+    assert (folder / "j.hycal").read_bytes() == base, "the file itself was left alone"
+    again = Project(folder / "j.hycal")
+    same(whole.state, again.state)
+    assert [(e.action, e.what, e.before, e.after) for e in again.state.history] == [
+        (e.action, e.what, e.before, e.after) for e in whole.state.history
     ]
-    found = {e.identity: (e.name, e.thumbnail) for e in opened.state.examples}
-    assert found == {e.identity: (e.name, e.thumbnail) for e in project.state.examples}
-    opened.undo()
-    opened.undo()
-    assert opened.state.labels == ("cars/cat", "cars/mini", "pets/cat", "pets/dog")
+    if whole.state.shelves:
+        assert load(folder / "j.hycal").classes_.tolist() == list(whole.state.labels)
+    appending.close()
+    assert not journal_of(folder / "j.hycal").exists()
+    same(whole.state, Project(folder / "j.hycal").state)
+    while any(entry.undo is not None for entry in whole.state.history):
+        whole.undo()
+        again.undo()
+        same(whole.state, again.state)
 
 
-def test_another_project_object_notices(project):
-    other = Project(project.path)
-    project.correct_at_once(example("pets/fox", 1), "pets/fox")
-    assert other.current().hash == other.refresh().hash == project.state.hash
+def test_a_journal_that_was_cut_off_leads_to_the_change_before(tmp_path):
+    path = tmp_path / "p.hycal"
+    target = journaled(path)
+    states, ends = [target.state], [0]
+    for number in range(4, 7):
+        target.learn(arrivals("d1/c1", number))
+        states.append(target.state)
+        ends.append(journal_of(path).stat().st_size)
+    content = journal_of(path).read_bytes()
+    for length in [*range(0, len(content), 97), *ends, *(end + 1 for end in ends[:-1]), *(end - 1 for end in ends[1:])]:
+        journal_of(path).write_bytes(content[:length])
+        expected = states[sum(end <= length for end in ends[1:])]
+        same(Project(path).state, expected)
+    journal_of(path).write_bytes(content[: ends[2] + 50])
+    Project(path, journal=True).learn(arrivals("d2/c2", 1))  # overwrites the torn end
+    assert Project(path).state.labels == ("d0/c0", "d1/c1", "d2/c2")
+    assert len(Project(path).state.shelves["d1/c1"].examples) == 2
 
 
-def test_settling_moves_it_into_the_file(project):
-    project.correct_at_once(example("pets/fox", 1), "pets/fox")
-    state = project.state
-    project.settle()
-    assert not journal(project).exists()
-    assert project.state is state
-    assert Project(project.path).state.hash == state.hash
-    written = project.path.read_bytes()
-    project.settle()
-    assert project.path.read_bytes() == written
+def test_a_damaged_journal_is_told(tmp_path):
+    path = tmp_path / "p.hycal"
+    target = journaled(path)
+    for number in range(4, 7):
+        target.learn(arrivals("d1/c1", number))
+    content = bytearray(journal_of(path).read_bytes())
+    content[100] ^= 1
+    journal_of(path).write_bytes(content)
+    with pytest.raises(ModelFileError, match="damaged at byte 0"):
+        Project(path)
+    content[-1] ^= 1
+    content[100] ^= 1
+    journal_of(path).write_bytes(content)
+    assert len(Project(path).state.shelves["d1/c1"].examples) == 2, "an unsound end was never accepted"
 
 
-def test_any_other_change_takes_it_along(project):
-    project.correct_at_once(example("pets/fox", 1), "pets/fox")
-    project.forget("cars/cat")
-    assert not journal(project).exists()
-    assert Project(project.path).state.labels == ("cars/mini", "pets/cat", "pets/dog", "pets/fox")
+def test_a_journal_of_another_model_is_told(tmp_path):
+    target = journaled(tmp_path / "p.hycal")
+    target.learn(arrivals("d1/c1", 4))
+    other = new_project(tmp_path / "other.hycal")
+    other.learn(arrivals("d0/c0", 7))
+    journal_of(other.path).write_bytes(journal_of(target.path).read_bytes())
+    with pytest.raises(ModelFileError, match="goes on from another model"):
+        Project(other.path)
 
 
-def test_a_journal_that_outlived_its_file_means_nothing(project):
-    project.correct_at_once(example("pets/fox", 1), "pets/fox")
-    left = journal(project).read_bytes()
-    project.settle()
-    journal(project).write_bytes(left)  # the power went before it was removed
-    opened = Project(project.path)
-    assert opened.state.hash == project.state.hash
-    assert len(opened.state.history) == 3
-    opened.correct_at_once(example("pets/fox", 2), "pets/fox")
-    assert Project(project.path).state.hash == opened.state.hash
+def test_a_journal_that_was_taken_in_does_no_harm(tmp_path):
+    path = tmp_path / "p.hycal"
+    target = journaled(path)
+    target.learn(arrivals("d1/c1", 4))
+    target.undo()
+    target.learn(arrivals("d1/c1", 5))
+    left = journal_of(path).read_bytes()
+    target.close()
+    journal_of(path).write_bytes(left)  # as if the power had failed between the file and the removal
+    again = Project(path, journal=True)
+    same(again.state, target.state)
+    again.learn(arrivals("d1/c1", 6))
+    assert journal_of(path).stat().st_size < len(left)
+    assert len(Project(path).state.shelves["d1/c1"].examples) == 2
 
 
-def test_what_a_power_cut_leaves_of_the_last_record_is_no_record(project):
-    project.correct_at_once(example("pets/fox", 1), "pets/fox")
-    first, whole = project.state.hash, journal(project).read_bytes()
-    project.correct_at_once(example("pets/fox", 2), "pets/fox")
-    both = journal(project).read_bytes()
-    for length in range(len(whole), len(both), 97):
-        journal(project).write_bytes(both[:length])
-        assert Project(project.path).state.hash == first
-    garbled = bytearray(both)
-    garbled[-1] ^= 1
-    journal(project).write_bytes(garbled)
-    opened = Project(project.path)
-    assert opened.state.hash == first
-    opened.correct_at_once(example("pets/owl", 1), "pets/owl")  # goes over the torn end
-    assert Project(project.path).state.hash == opened.state.hash != first
+def test_forgetting_for_good_leaves_no_journal(tmp_path):
+    path = tmp_path / "p.hycal"
+    target = journaled(path)
+    gone = arrivals("d1/c1", 4)[0].example
+    target.learn(arrivals("d1/c1", 4, 5))
+    target.forget(gone.key)
+    assert gone.row.tobytes() in journal_of(path).read_bytes()
+    target.undo()
+    target.forget(gone.key, for_good=True)
+    assert not journal_of(path).exists() and gone.row.tobytes() not in path.read_bytes()
 
 
-def test_a_journal_of_other_corrections_is_refused(tmp_path, project):
-    project.correct_at_once(example("pets/fox", 1), "pets/fox")
-    content = journal(project).read_bytes()
-    body = content[88:].replace(b"pets/fox", b"pets/elk")
-    journal(project).write_bytes(content[:56] + hashlib.sha256(body).digest() + body)
-    with pytest.raises(ModelFileError, match="does not lead to the model"):
-        Project(project.path)
-
-
-def test_the_first_correction_of_all_makes_the_file(tmp_path):
-    project = new_project(tmp_path / "new.hycal")
-    project.correct_at_once(example("pets/cat", 1), "pets/cat")
-    assert project.path.is_file()
-    assert not journal(project).exists()
-
-
-def test_text_embeddings_of_new_classes_are_kept(project):
-    text = np.eye(12, dtype=np.float32)[0]
-    project.correct_at_once(example("pets/fox", 1), "pets/fox", {"pets/fox": text})
-    assert np.array_equal(Project(project.path).state.shelves["pets/fox"].text, text)
-
-
-def test_the_map_is_the_same_for_equal_models_and_keeps_distances(project):
-    points = class_map(project.state)
-    assert points.shape == (4, 2)
-    assert np.abs(points).max() == 1.0
-    assert np.abs(points.mean(axis=0)).max() < 1e-12
-    assert np.array_equal(points, class_map(Project(project.path).state))
-    means = np.stack([project.state.shelves[label].rows.mean(axis=0, dtype=float) for label in project.state.labels])
-    full = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)
-    plane = full[0][:, :2] * full[1][:2]
-    scale = np.abs(plane).max()
-    assert np.allclose(np.abs(points), np.abs(plane) / scale)
-
-
-def test_maps_of_few_classes(tmp_path):
-    project = new_project(tmp_path / "few.hycal")
-    assert class_map(project.state).shape == (0, 2)
-    project.correct(example("pets/cat", 1), "pets/cat")
-    assert class_map(project.state).tolist() == [[0, 0]]
-    project.correct(example("pets/dog", 1), "pets/dog")
-    assert np.allclose(np.abs(class_map(project.state)), [[1, 0], [1, 0]], atol=1e-6)
+def test_other_writers_and_long_journals(tmp_path, monkeypatch):
+    path = tmp_path / "p.hycal"
+    one, other = journaled(path), Project(path)
+    one.learn(arrivals("d1/c1", 4))
+    other.learn(arrivals("d1/c1", 5))  # writes the whole file, with what the journal held
+    assert not journal_of(path).exists()
+    one.learn(arrivals("d1/c1", 6))
+    assert len(Project(path).state.shelves["d1/c1"].examples) == 3
+    monkeypatch.setattr(project, "MOST_FRAMES", 3)
+    for number in range(10, 20):
+        one.learn(arrivals("d1/c1", number))
+        assert len(Project(path).state.shelves["d1/c1"].examples) == 3 + number - 9
+    assert one.state.space == SPACE

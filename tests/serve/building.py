@@ -54,7 +54,7 @@ def files(*contents: bytes, name: str = "image.png") -> list[tuple[str, tuple[st
 
 def new_service(path: Path, **limits: int) -> Service:
     encoder = ColourEncoder()
-    project = Project(path, empty_state(space(encoder), has_text=False))
+    project = Project(path, empty_state(space(encoder), has_text=False), journal=True)
     return Service(project, encoder, limits=Limits(**limits))
 
 

@@ -135,7 +135,7 @@ class Service:
         check_class_name(label)
         example = self.image(identity)
         self._tray.put([example])  # should it be forgotten later, it can still be shown and taught
-        return self.project.correct_at_once(example, label, self._texts([label]))
+        return self.project.correct(example, label, self._texts([label]))
 
     def learn(self, labels: Mapping[str, str]) -> Receipt:
         """Learn images that were sent before, by content hash, all in one step."""
