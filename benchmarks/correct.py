@@ -70,8 +70,8 @@ def _post(url: str, body: object) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     """Print the milliseconds of a correction, over HTTP and inside, and of writing the whole file instead."""
-    given = [int(number) for number in sys.argv[1:3]]
-    classes, shots = given + [1000, 10][len(given) :]
+    given = [int(text) for text in sys.argv[1:]]
+    classes, shots = [*given, *(1000, 10)[len(given) :]]
     rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
         project = many_classes(Path(folder, "m.hycal"), Space("none", None, WIDTH), classes=classes, shots=shots)
@@ -95,9 +95,9 @@ def main() -> None:
         print(f"over HTTP: median {median(whole[warm]):.0f} ms, longest {max(whole[warm]):.0f} ms")
         for part in ("changing", "answering"):
             print(f"  of which {part}: median {median(one[part] for one in inside[warm]):.0f} ms")
-        whole_file = Project(project.path)
+        other = Project(project.path)
         began = time.perf_counter()
-        whole_file.forget(examples[0].identity)
+        other.forget(examples[0].identity)
         print(f"a change that writes the whole file instead: {1e3 * (time.perf_counter() - began):.0f} ms")
 
 

@@ -19,7 +19,7 @@ SIDE = 64
 
 
 def write_digits(folder: Path, digits: Iterable[int], *, first: int, images: int) -> None:
-    """Write `images` scans of each digit, after the first ones in a fixed shuffle, each digit in a folder of its own."""
+    """Write `images` scans of each digit, after the `first` in a fixed shuffle, each digit in a folder of its own."""
     data = load_digits()
     shuffled = np.random.default_rng(0).permutation(len(data.target))  # they come writer by writer
     for digit in digits:

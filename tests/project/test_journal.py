@@ -64,7 +64,7 @@ def test_the_same_as_writing_the_whole_file(tmp_path_factory, operations):
     ]
     if whole.state.shelves:
         assert load(folder / "j.hycal").classes_.tolist() == list(whole.state.labels)
-    appending.settle()
+    appending.close()
     assert not journal_of(folder / "j.hycal").exists()
     same(whole.state, Project(folder / "j.hycal").state)
     while any(entry.undo is not None for entry in whole.state.history):
@@ -125,7 +125,7 @@ def test_a_journal_that_was_taken_in_does_no_harm(tmp_path):
     target.undo()
     target.learn(arrivals("d1/c1", 5))
     left = journal_of(path).read_bytes()
-    target.settle()
+    target.close()
     journal_of(path).write_bytes(left)  # as if the power had failed between the file and the removal
     again = Project(path, journal=True)
     same(again.state, target.state)
@@ -168,14 +168,14 @@ def test_another_project_object_notices(tmp_path):
     assert other.current().hash == other.refresh().hash == target.state.hash
 
 
-def test_settling_moves_all_into_the_file_once(tmp_path):
+def test_closing_moves_all_into_the_file_once(tmp_path):
     target = journaled(tmp_path / "p.hycal")
     target.learn(arrivals("d1/c1", 4))
     state = target.state
-    target.settle()
+    target.close()
     assert target.state is state and not journal_of(target.path).exists()
     written = target.path.read_bytes()
-    target.settle()
+    target.close()
     assert target.path.read_bytes() == written
 
 

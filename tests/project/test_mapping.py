@@ -1,4 +1,4 @@
-"""The map of the classes."""
+"""The map of the classes: the plane of their means, the same for equal models."""
 
 from __future__ import annotations
 

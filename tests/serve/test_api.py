@@ -111,8 +111,8 @@ def test_corrections_move_from_the_journal_into_the_file_when_the_server_ends(tm
         seen = client.post("/api/classify", files=files(picture("green", 1))).json()["answers"][0]
         done = client.post("/api/correct", json={"image": seen["image"], "label": "colour/green"}).json()
         assert service.project.path.read_bytes() == before
-        assert (tmp_path / ".m.hycal.journal").exists()
-    assert not (tmp_path / ".m.hycal.journal").exists()
+        assert (tmp_path / "m.hycal.journal").exists()
+    assert not (tmp_path / "m.hycal.journal").exists()
     assert Project(service.project.path).state.hash == done["after"]
     assert service.project.path.read_bytes() != before
 

@@ -185,11 +185,9 @@ NAMES = ["../../etc/passwd", "/etc/passwd", "C:\\boot.ini", "a\x00b.png", "\x1b[
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_shown_and_never_opened(tmp_path, taught, service, name):
-    before = sorted(path.name for path in tmp_path.iterdir())
     sent = taught.post("/api/images", files=files(picture("green", 5), name=name)).json()["images"][0]
     taught.post("/api/learn", json={"labels": {sent["image"]: "colour/green"}})
-    service.project.settle()
-    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    assert {path.name for path in tmp_path.iterdir()} == {"m.hycal", "m.hycal.journal", ".m.hycal.lock"}
     (example,) = service.state.shelves["colour/green"].examples
     assert example.name.isprintable()
     assert taught.get("/api/examples?label=colour/green").json()["examples"][0]["name"] == example.name

@@ -33,7 +33,7 @@ _KEY = "hycal-journal"
 
 def journal_of(path: Path) -> Path:
     """Return where the journal of the project at `path` is, if it has one."""
-    return path.with_name(f".{path.name}.journal")
+    return path.with_name(f"{path.name}.journal")
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """A project: one file that is both model and project, and the state that was last read from it.
 
 Readers take `state` and keep it: it never changes. A change takes the lock, reads the file again if somebody else
-changed it, makes the next state, writes it, and only then lets readers see it. Where many small changes are made, they
-go to a journal beside the file, which belongs to the file until it is written as a whole again.
+changed it, makes the next state, writes it, and only then lets readers see it.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Project:
     empty : State, optional
         What the project starts with if there is no file yet. Nothing is written before the first change.
     journal : bool, default=False
-        Append changes to a journal beside the file, which takes them in now and then, and on `settle`: a change then
+        Append changes to a journal beside the file, which takes them in now and then and on `close`: a change then
         costs what it changes, not what the model weighs. For programs that make many; readers notice no difference.
     seconds_to_wait : float
         How long a change waits for another writer before it gives up.
@@ -104,7 +103,7 @@ class Project:
             return self._renewed()
 
     def current(self) -> State:
-        """Return the newest state without waiting: what `refresh` does, unless another thread is at it."""
+        """Return the newest state without waiting: as `refresh`, unless this object is writing one at the moment."""
         if not self._refreshing.acquire(blocking=False):
             return self._seen.state
         try:
@@ -112,12 +111,12 @@ class Project:
         finally:
             self._refreshing.release()
 
-    def settle(self) -> None:
+    def close(self) -> None:
         """Let the file take in what the journal holds."""
-        if journal_of(self.path).exists():
+        if self._appends and journal_of(self.path).exists():
             with writing(self.path, seconds=self._seconds):
                 state = self.refresh()
-                if journal_of(self.path).exists():
+                with self._refreshing:
                     self._write(state)
 
     def learn(self, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Receipt:
@@ -156,8 +155,14 @@ class Project:
             before = self.refresh()
             following, result = step(before)
             if following is not before:
-                self._append(following) if self._appends and not whole and self.exists else self._write(following)
+                with self._refreshing:  # else a reader would take the new file for that of another process
+                    self._append(following) if self._appends and not whole and self.exists else self._write(following)
         return result
+
+    def _renewed(self) -> State:
+        if self._stamps() != self._seen.stamps:
+            self._seen = self._read()
+        return self._seen.state
 
     def _append(self, following: State) -> None:
         seen = self._seen
@@ -178,14 +183,8 @@ class Project:
             sync_folder(self.path.parent)
         self._show(following, frames=0, used=0)
 
-    def _renewed(self) -> State:
-        if self._stamps() != self._seen.stamps:
-            self._seen = self._read()
-        return self._seen.state
-
     def _show(self, state: State, *, frames: int, used: int) -> None:
-        with self._refreshing:
-            self._seen = _Seen(state, self._stamps(), frames, used)
+        self._seen = _Seen(state, self._stamps(), frames, used)
 
     def _read(self) -> _Seen:
         while True:
