@@ -136,7 +136,7 @@ def isotropic_table() -> None:
 def information_table(
     title: str, domains: Sequence[Domain], shots: Sequence[int], seeds: int
 ) -> dict[int, dict[str, float]]:
-    """Print the information of C, M and both; return that against rivals, normalised, by shots."""
+    """Print the information of C, M and both; return that inside domains, normalised, by shots."""
     print(f"\n{title}, {seeds} seeds; nats of ln 2 = 0.69")
     print(f"{'shots, wrong class, evidence':38}" + "".join(f"{name:>12}" for name in _COLUMNS), flush=True)
     kept = {}
@@ -147,7 +147,7 @@ def information_table(
                 row = informed(found)
                 name = f"{count}, {against}, {'z-scored' if normalised else 'raw'}"
                 print(f"{name:38}" + "".join(f"{value:12.3f}" for value in row.values()), flush=True)
-                if normalised and against == "rival":
+                if normalised and against == "domain":
                     kept[count] = row
     return kept
 

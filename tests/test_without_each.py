@@ -22,7 +22,7 @@ def model():
 
 def test_each_class_rebuilt_without_each_sample(model):
     current = model._current()
-    members, shape = current.records.ordered, current.value.shape
+    members, shape = current.records.ordered, current.value.bank.shape
     cosines, closeness = own_without_each(members, shape, wanted=np.arange(len(members)))
     expected = []
     for member in members:
@@ -37,6 +37,6 @@ def test_each_class_rebuilt_without_each_sample(model):
 def test_only_what_is_wanted(model):
     current = model._current()
     members = current.records.ordered
-    cosines, _ = own_without_each(members, current.value.shape, wanted=np.array([3]))
+    cosines, _ = own_without_each(members, current.value.bank.shape, wanted=np.array([3]))
     first = sum(member.count for member in members[:3])
     assert np.flatnonzero(cosines).tolist() == list(range(first, first + members[3].count))

@@ -54,7 +54,11 @@ def onnx_head(classifier: IncrementalClassifier) -> bytes:
     build = GraphBuilder("Exporting to ONNX")
     rows = _unit(build, "embeddings")
     if type(classifier) is HyCal:
-        scores = _Gaussians(build, current.value, classifier.weights(current.records.counts)).scores(rows)
+        if current.records.unseen:
+            raise HyCalError(
+                "Classes that were only announced have no Gaussian to export. Learn images of them, or forget them."
+            )
+        scores = _Gaussians(build, current.value.bank, classifier.weights(current.records.counts)).scores(rows)
     elif isinstance(current.value, LinearHead) and isinstance(current.value.features, Identity):
         scores = _linear(build, rows, current.value.weights, current.value.bias)
     else:

@@ -78,6 +78,7 @@ def test_json_is_the_whole_measurement_and_only_held_out_images_count(tmp_path: 
     result = run(fitted(SLDA(), train, tmp_path), tmp_path / "photos", "--encoder", "tiny", "--json")
     assert result.exit_code == 0, result.output
     assert "25 images of the split 'test' are asked" in result.output
+    assert "24 images encoded" in result.output  # and no other
     assert "1 images are left out: the model does not know their class" in result.output
     document = json.loads(result.stdout)
     assert {name: one["method"] for name, one in document.items()} == {"before": "NCM", "after": "SLDA"}
@@ -121,6 +122,12 @@ def test_what_cannot_be_measured_says_what_to_do(tmp_path: Path) -> None:
     (strangers / "pets" / "cat").mkdir(parents=True)
     picture(0).save(strangers / "pets" / "cat" / "0.png")
     fitted(NCM(), photos, tmp_path)
+    broken = tmp_path / "broken" / "art" / "one"
+    broken.mkdir(parents=True)
+    (broken / "0.png").write_bytes(b"")
+    result = run(model, tmp_path / "broken", "--encoder", "tiny")
+    assert result.exit_code == 1
+    assert "empty file" in result.output
     result = run(model, strangers, "--encoder", "tiny")
     assert result.exit_code == 1
     assert "no image of a class that the model knows; its first label is 'pets/cat'" in result.output

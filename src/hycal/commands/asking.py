@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,30 +39,48 @@ def ask(
     source: Path, model: Path, classifier: IncrementalClassifier, choice: EncoderChoice, console: Console
 ) -> tuple[Floats, list[Label]]:
     """Return embeddings and labels of the images in `source` that are held out and of classes that the model knows."""
-    return _known(_queries(source, model, classifier, choice, console), classifier, source, console)
-
-
-@dataclass(frozen=True, eq=False)
-class _Queries:
-    rows: Floats
-    labels: tuple[tuple[str, str], ...]  # domain and class
-    splits: tuple[str, ...]
-
-
-def _queries(
-    source: Path, model: Path, classifier: IncrementalClassifier, choice: EncoderChoice, console: Console
-) -> _Queries:
     if is_table(source):
         table = read_table(source, fingerprint=classifier.encoder_)
-        pairs = zip(table.domains.tolist(), table.labels.tolist(), strict=True)
-        return _Queries(table.rows, tuple(pairs), tuple(table.splits.tolist()))
+        columns = (table.domains.tolist(), table.labels.tolist(), table.splits.tolist())
+        wanted = _wanted(list(zip(*columns, strict=True)), classifier, source, console)
+        return table.rows[list(wanted)], list(wanted.values())
     images = list_images(source)
+    wanted = _wanted([(image.domain, image.label, image.split) for image in images], classifier, source, console)
     encoder = _encoder(classifier, model, choice)
-    result = embed_images(images, encoder, choice.cache, BATCH, console)
-    kept = [images[position] for position in result.kept]
-    return _Queries(
-        result.rows, tuple((image.domain, image.label) for image in kept), tuple(image.split for image in kept)
-    )
+    result = embed_images([images[at] for at in wanted], encoder, choice.cache, BATCH, console)
+    if not len(result.rows):
+        raise HyCalError(f"None of the {len(wanted)} images in {source} can be used. {result.skipped[0].reason}")
+    labels = list(wanted.values())
+    return result.rows, [labels[at] for at in result.kept]
+
+
+def _wanted(
+    places: Sequence[tuple[str, str, str]], classifier: IncrementalClassifier, source: Path, console: Console
+) -> dict[int, Label]:
+    """Return the model's label of each image that is held out and of a known class; say what is left out.
+
+    `places` are domain, class and split of each image.
+    """
+    split = next((name for name in HELD_OUT if any(place[2] == name for place in places)), None)
+    asked = [at for at, place in enumerate(places) if split in (None, place[2])]
+    names = {str(label): label for label in classifier.classes_.tolist()}
+    wanted = {at: label for at in asked if (label := _label(names, *places[at][:2])) is not None}
+    if not wanted:
+        first = "/".join(filter(None, places[0][:2])) if places else ""
+        raise HyCalError(
+            f"{source} has no image of a class that the model knows; its first label is {first!r}, and the model has "
+            f"{', '.join(sorted(names)[:3])}, ... Name the folders as the classes: DOMAIN/CLASS."
+        )
+    if split is not None:
+        say(console, f"{len(asked):,} images of the split {split!r} are asked, the others are left out")
+    if len(wanted) < len(asked):
+        say(console, f"{len(asked) - len(wanted):,} images are left out: the model does not know their class")
+    return wanted
+
+
+def _label(names: Mapping[str, Label], domain: str, name: str) -> Label | None:
+    """Return the model's label for a class of a domain: DOMAIN/CLASS, or CLASS alone."""
+    return names.get(f"{domain}/{name}", names.get(name))
 
 
 def _encoder(classifier: IncrementalClassifier, model: Path, choice: EncoderChoice) -> Encoder:
@@ -82,29 +101,3 @@ def _encoder(classifier: IncrementalClassifier, model: Path, choice: EncoderChoi
             f"{space_of(encoder)!r}. Pass the encoder of the model: --encoder NAME."
         )
     return encoder
-
-
-def _known(
-    queries: _Queries, classifier: IncrementalClassifier, source: Path, console: Console
-) -> tuple[Floats, list[Label]]:
-    """Return what is held out and of classes that the model knows, with its labels; say what is left out."""
-    split = next((split for split in HELD_OUT if split in queries.splits), None)
-    asked = [row for row, name in enumerate(queries.splits) if split is None or name == split]
-    names = {str(label): label for label in classifier.classes_.tolist()}
-    labels = {row: label for row in asked if (label := _label(names, *queries.labels[row])) is not None}
-    if not labels:
-        first = "/".join(filter(None, queries.labels[0])) if queries.labels else ""
-        raise HyCalError(
-            f"{source} has no image of a class that the model knows; its first label is {first!r}, and the model has "
-            f"{', '.join(sorted(names)[:3])}, ... Name the folders as the classes: DOMAIN/CLASS."
-        )
-    if split is not None:
-        say(console, f"{len(asked):,} images of the split {split!r} are asked, the others are left out")
-    if len(labels) < len(asked):
-        say(console, f"{len(asked) - len(labels):,} images are left out: the model does not know their class")
-    return queries.rows[list(labels)], list(labels.values())
-
-
-def _label(names: dict[str, Label], domain: str, name: str) -> Label | None:
-    """Return the model's label for a class of a domain: DOMAIN/CLASS, or CLASS alone."""
-    return names.get(f"{domain}/{name}", names.get(name))

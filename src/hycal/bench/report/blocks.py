@@ -44,6 +44,13 @@ class Column:
     group: Group | None = field(default=None, compare=False)
 
     @property
+    def better(self) -> str:
+        """Whether "more" or "less" of it is better, or "neither"."""
+        if self.name in LOWER_IS_BETTER:
+            return "less"
+        return "neither" if self.name in UNRANKED or self.group is None else "more"
+
+    @property
     def title(self) -> str:
         """What is written above the column."""
         return TITLES.get(self.name, self.name.partition(":")[2] or self.name)
@@ -118,16 +125,16 @@ def make_table(
     more: Sequence[Row] = (),
 ) -> ResultTable:
     """Return the table of `value` for every method and column, ranked; rows of `more` follow unranked."""
-    by_column = [ranked(column.name, [value(method, column) for method in methods]) for column in columns]
+    by_column = [ranked(column, [value(method, column) for method in methods]) for column in columns]
     rows = zip(methods, zip(*by_column, strict=True), strict=True)
     return ResultTable(title, caption, tuple(columns), (*rows, *more))
 
 
-def ranked(column: str, values: Sequence[Value]) -> list[Value]:
+def ranked(column: Column, values: Sequence[Value]) -> list[Value]:
     """Mark the best and the second best mean, as printed; equals share a mark."""
     known = {round(value.mean, 2) for value in values if not np.isnan(value.mean)}
-    if column in UNRANKED or len(known) < 2:
+    if column.better == "neither" or len(known) < 2:
         return list(values)
-    places = sorted(known, reverse=column not in LOWER_IS_BETTER)
+    places = sorted(known, reverse=column.better == "more")
     marks = {places[0]: "best", places[1]: "second"}
     return [replace(value, rank=marks.get(round(value.mean, 2), "")) for value in values]

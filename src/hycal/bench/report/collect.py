@@ -81,15 +81,16 @@ class Group:
         """Whether zero-shot accuracy is known."""
         return any(not np.isnan(run.Z).all() for runs in self.runs.values() for run in runs)
 
-    def value(self, method: str, column: str) -> Value:
+    def value(self, method: str, column: str, table: str = "") -> Value:
         """Return the number for a method: a name in `COLUMNS`, or "last:DOMAIN" or "average:DOMAIN".
 
-        A method that was not run has no number of ours, but it may have a published one.
+        A method that was not run has no number of ours, but it may have a published one: that of `table`, where
+        several tables print it.
         """
         numbers = [column_of(run, column) for run in self.runs.get(method, ())]
         variant = parse_variant(method)
         plain = Variant(variant.method, overrides=variant.overrides).label
-        return _value(numbers, find_published(self._published_name, plain, column))
+        return _value(numbers, find_published(self._published_name, plain, column, table))
 
     def zero_shot(self, column: str) -> Value:
         """Return zero-shot accuracy, all names of the sequence being candidates, for a column of Last accuracy."""

@@ -12,7 +12,7 @@ import numpy as np
 from hycal.errors import HyCalError
 from hycal.validation import Doubles
 
-_INK = "#010203"  # stands for the page's text colour, and is replaced by it
+INK = "#010203"  # stands for the page's text colour, and is replaced by it
 COLOURS = (
     "#e4572e",
     "#2e86ab",
@@ -26,7 +26,7 @@ COLOURS = (
     "#6b7fd7",
     "#808890",
 )
-_MARKERS = "osD^vP*X<>h"
+_MARKERS = "osD^vPhX<>p"
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def drawing(
     except ImportError:
         raise HyCalError("Figures need matplotlib. Install it: pip install 'hycal[bench]'.") from None
     ink = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    style: dict[Any, Any] = {**dict.fromkeys(ink, _INK), "svg.fonttype": "none", "svg.hashsalt": name, "font.size": 9}
+    style: dict[Any, Any] = {**dict.fromkeys(ink, INK), "svg.fonttype": "none", "svg.hashsalt": name, "font.size": 9}
     with matplotlib.rc_context(style):
         figure = Figure(figsize=size, layout="constrained", dpi=130)
         figure.patch.set_alpha(0.0)
@@ -51,14 +51,14 @@ def drawing(
         for ax in axes:
             ax.set_facecolor("none")
             ax.set_axisbelow(True)
-            ax.grid(color=_INK, alpha=0.12)
+            ax.grid(color=INK, alpha=0.12)
         yield axes
         for ax in axes:
             ax.set_visible(ax.has_data())
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
-    out.append(svg[svg.index("<svg") :].replace(_INK, "currentColor"))
+    out.append(svg[svg.index("<svg") :].replace(INK, "currentColor"))
 
 
 def style(place: int) -> dict[str, Any]:

@@ -25,17 +25,17 @@ _STYLE = """
 }
 * { box-sizing: border-box; }
 body { color: var(--ink); background: var(--page); font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto;
-  max-width: 76rem; padding: 0 1rem; }
+  max-width: 82rem; padding: 0 1rem; }
 h2 { margin-top: 3rem; border-bottom: 1px solid var(--line); padding-bottom: .3rem; }
 figure { margin: 1.8rem 0; }
 figcaption { color: var(--soft); margin-bottom: .5rem; max-width: 60rem; } figcaption b { color: var(--ink); }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th, td { padding: .25rem .5rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th.head { text-align: center; }
 th:first-child { text-align: left; position: sticky; left: 0; background: var(--page); }
 tbody tr:hover, tbody tr:hover th { background: var(--mark); }
 .paper, .notes { color: var(--soft); font-size: 12px; }
-.drawing svg { display: block; width: 100%; min-width: 38rem; max-width: 70rem; height: auto; }
+.drawing svg { display: block; width: 100%; min-width: 52rem; max-width: 76rem; height: auto; }
 .todo { border-left: 3px solid var(--line); padding: .2rem .9rem; margin: .8rem 0; color: var(--soft); }
 .todo b { color: var(--ink); } .todo pre { margin: .2rem 0; overflow-x: auto; font-size: 12px; }
 nav { display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; } a { color: inherit; }

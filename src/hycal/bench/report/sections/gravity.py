@@ -45,9 +45,7 @@ def _blocks(group: Group) -> list[Block]:
     return [
         gravity_table(group),
         FigureBlock(f"{group.name}: which domain takes whose images", _FLOW, partial(draw_flow, shown, group.name)),
-        FigureBlock(
-            f"{group.name}: sample share, visual entropy and pull", _PULL, partial(draw_pull, shown, group.name)
-        ),
+        FigureBlock(f"{group.name}: pull, sample share, entropy", _PULL, partial(draw_pull, shown, group.name)),
     ]
 
 

@@ -58,7 +58,7 @@ def _curves(group: Group, study: Study) -> str:
     """Draw each parameter on the x axis, the other fixed on each curve."""
     grids, out = _known(group, study), list[str]()
     (first, one), (second, other) = study.vary.items()
-    size = (3.6 * len(grids) + 0.6, 6.0)
+    size = (4.6 * len(grids), 6.0)
     with drawing(f"sweep/{group.name}", out, rows=2, columns=len(grids), size=size) as axes:
         for place, (column, grid) in enumerate(grids):
             _lines(axes[place], grid, one, other, (first, second), TITLES[column])
@@ -74,7 +74,7 @@ def _lines(
         ax.plot(along, grid[:, place], label=label, markersize=4, linewidth=1.4, **style(place))
     ax.set_xlabel(_NAMES[names[0]])
     ax.set_ylabel(f"{title} (%)")
-    ax.legend(fontsize=7.5, framealpha=0.0, ncols=2)
+    ax.legend(fontsize=7.5, framealpha=0.0, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def _maps(group: Group, study: Study) -> str:

@@ -11,11 +11,11 @@ import numpy as np
 from hycal.bench import metrics
 from hycal.bench.cells import CellResult
 from hycal.bench.report.collect import Group
-from hycal.bench.report.drawing import COLOURS, drawing, heat_map, style
+from hycal.bench.report.drawing import INK, drawing, heat_map, style
 from hycal.validation import Doubles
 
 _IN_A_ROW = 4
-_BINS = 6
+_BINS = 8
 
 
 def _mean(runs: tuple[CellResult, ...], of: Callable[[CellResult], Any]) -> Doubles:
@@ -82,8 +82,8 @@ def class_accuracy_by_shots(group: Group) -> str:
             for number, domain in enumerate(group.domains):
                 points = _points(group.runs[method], f"{domain}/")
                 look = style(number)
-                ax.scatter(*points.T, s=7, alpha=0.4, linewidths=0, label=domain, rasterized=True, **look)
-            ax.plot(*_binned(_points(group.runs[method], "")).T, color=COLOURS[0], linewidth=2.0)
+                ax.scatter(*points.T, s=9, alpha=0.6, linewidths=0, label=domain, rasterized=True, **look)
+            ax.plot(*_binned(_points(group.runs[method], "")).T, color=INK, linewidth=1.6)
             ax.set_title(method, fontsize=9)
             ax.set_ylim(-3, 103)
             if place % columns == 0:
@@ -103,12 +103,9 @@ def _points(runs: tuple[CellResult, ...], prefix: str) -> Doubles:
 
 
 def _binned(points: Doubles) -> Doubles:
-    """Return the means of equally many points each, by their shots; points of equal shots stay together."""
-    shots = np.unique(points[:, 0])
-    edges = np.unique(np.quantile(points[:, 0], np.linspace(0, 1, _BINS + 1)))
-    if len(shots) <= _BINS:
-        return np.array([points[points[:, 0] == k].mean(axis=0) for k in shots])
-    which = np.clip(np.searchsorted(edges, points[:, 0], side="right"), 1, len(edges) - 1)
+    """Return the means of the points in equally wide ranges of shots."""
+    edges = np.linspace(points[:, 0].min(), points[:, 0].max(), _BINS + 1)
+    which = np.searchsorted(edges[1:-1], points[:, 0], side="right")
     return np.array([points[which == part].mean(axis=0) for part in np.unique(which)])
 
 
