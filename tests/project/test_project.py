@@ -37,6 +37,14 @@ def test_a_project_file_is_a_model_file(tmp_path):
     assert plain.domains_.tolist() == ["cars", "cars", "pets", "pets"] and plain.encoder_ == SPACE.fingerprint
     np.testing.assert_array_equal(plain.decision_function(rows), reference.decision_function(rows))
     np.testing.assert_array_equal(project.state.classifier.decision_function(rows), plain.decision_function(rows))
+    taught = HyCal(fusion="image")
+    for domain in ("pets", "cars"):
+        chosen = [row for row, label in enumerate(labels) if label.startswith(domain)]
+        taught.partial_fit(rows[chosen], [labels[row] for row in chosen], domain=domain)
+    taught.encoder_ = SPACE.fingerprint
+    taught.save(tmp_path / "taught.safetensors")
+    plain.save(tmp_path / "plain.safetensors")
+    assert (tmp_path / "taught.safetensors").read_bytes() == (tmp_path / "plain.safetensors").read_bytes()
 
 
 def test_everything_is_in_the_file(tmp_path):
