@@ -121,6 +121,10 @@ class Visit:
     def wait_for_facts(self, text: str) -> None:
         self.page.wait_for_function("text => document.getElementById('facts').textContent.startsWith(text)", arg=text)
 
+    def wait_for_message(self, text: str) -> None:
+        script = "text => document.getElementById('toast').textContent.startsWith(text)"
+        self.page.wait_for_function(script, arg=text)
+
     def classes(self) -> list[str]:
         self.go("classes")
         return self.page.eval_on_selector_all("tr[data-label]", "rows => rows.map(row => row.dataset.label)")

@@ -14,7 +14,7 @@ from hycal.project.finding import Target
 from hycal.project.history import Entry, appended, now, purged, taken_back, undoable
 from hycal.project.state import Changes, State
 from hycal.records import Step
-from hycal.validation import Floats, Label, check_label
+from hycal.validation import Floats, Label, check_label, check_one_kind
 
 
 @dataclass(frozen=True)
@@ -180,6 +180,7 @@ def _step(
 ) -> Outcome:
     if not changes:
         return state, replace(_unchanged(state, action, what), skipped=tuple(skipped))
+    check_one_kind(label for label, shelf in {**state.shelves, **changes}.items() if shelf is not None)
     following = state.changed(changes, memo=memo)
     recorded = state.recorded(following, changes, action=action, what=what)
     return recorded, Receipt(action, what, state.hash, following.hash, counts, tuple(skipped))
