@@ -91,7 +91,7 @@ def correct(state: State, example: Example, label: str, texts: Mapping[str, Floa
 def forget(state: State, target: Target, *, for_good: bool = False) -> Outcome:
     """Forget classes or images: afterwards the model is the one that never saw them.
 
-    `for_good` also empties the undo, so that nothing of them remains in the file but the hashes of earlier models.
+    `for_good` also empties the undo, so that nothing of the images remains in the file: only hashes of earlier models.
     """
     changes: dict[Label, Shelf | None] = {}
     for label, identities in target.images.items():
