@@ -103,8 +103,7 @@ def correct_command(
 
 def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:
     if not path.exists():
-        tower = load(encoder or DEFAULT_ENCODER, weights)
-        return Project(path, empty_state(space(tower), has_text=tower.has_text, method=method or DEFAULT_METHOD)), tower
+        return new_project(path, encoder, weights, method=method or DEFAULT_METHOD)
     project = Project(path)
     own = type(project.state.classifier).__name__
     if method not in (None, own):
@@ -112,6 +111,15 @@ def _open(path: Path, encoder: str | None, weights: Path | None, method: str | N
             f"{path} is a {own} model; its method cannot be changed to {method!r}. Make a new model for it."
         )
     return project, encoder_of(project.state, encoder, weights)
+
+
+def new_project(
+    path: Path, encoder: str | None, weights: Path | None, *, method: str = DEFAULT_METHOD, journal: bool = False
+) -> tuple[Project, Encoder]:
+    """Return an empty project, whose file its first change makes, and the encoder that it will be learned with."""
+    tower = load(encoder or DEFAULT_ENCODER, weights)
+    empty = empty_state(space(tower), has_text=tower.has_text, method=method)
+    return Project(path, empty, journal=journal), tower
 
 
 def _learn(project: Project, tower: Encoder, images: list[Labelled], cache: Path | None, thumbnails: bool) -> Receipt:

@@ -14,7 +14,7 @@ from hycal.project.finding import Target
 from hycal.project.history import Entry, appended, now, purged, taken_back, undoable
 from hycal.project.state import Changes, State
 from hycal.records import Step
-from hycal.validation import Floats, Label, check_label
+from hycal.validation import Floats, Label, check_label, check_one_kind
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats]
     fresh, skipped = _news(state, arrivals)
     changes = {label: _grown(state, label, examples, texts or {}) for label, examples in fresh.items()}
     counts = {label: len(examples) for label, examples in fresh.items()}
-    what = f"{_images(counts)} of {_classes(counts)}"
+    what = f"{_images(counts)} of {_classes(counts)}" if counts else "no new images"
     return _step(state, changes, "learn", what, counts, skipped, memo=_remembered(state, changes, fresh))
 
 
@@ -145,7 +145,7 @@ def merge(state: State, other: State) -> Outcome:
         for label, examples in fresh.items()
     }
     counts = {label: len(examples) for label, examples in fresh.items()}
-    what = f"{_images(counts)} of {_classes(counts)} from another model"
+    what = f"{_images(counts)} of {_classes(counts)} from another model" if counts else "no new images"
     return _step(state, changes, "merge", what, counts, skipped, memo={**other.memo, **state.memo})
 
 
@@ -180,6 +180,7 @@ def _step(
 ) -> Outcome:
     if not changes:
         return state, replace(_unchanged(state, action, what), skipped=tuple(skipped))
+    check_one_kind(label for label, shelf in {**state.shelves, **changes}.items() if shelf is not None)
     following = state.changed(changes, memo=memo)
     recorded = state.recorded(following, changes, action=action, what=what)
     return recorded, Receipt(action, what, state.hash, following.hash, counts, tuple(skipped))
