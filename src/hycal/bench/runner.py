@@ -10,10 +10,10 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from hycal.atomic import write_whole
@@ -23,6 +23,7 @@ from hycal.bench.protocol import run_stream, zero_shot_correct
 from hycal.bench.sampling import SampleList, draw_samples, sample_csv
 from hycal.bench.settings import Setting
 from hycal.bench.variants import Variant
+from hycal.cluster import each
 
 CELLS, TIMING, SAMPLES = "cells", "timing", "samples"
 Watch = Callable[[int, int], None]
@@ -68,7 +69,7 @@ def run_grid(
     embedded: Mapping[str, Mapping[str, BenchDomain]],
     out: Path,
     *,
-    jobs: int = 1,
+    cluster: str = "local:1",
     watch: Watch = lambda done, total: None,
 ) -> Summary:
     """Compute the cells that have no result in `out` yet.
@@ -80,8 +81,8 @@ def run_grid(
         Domains by setting name.
     out : path
         Gets `cells` (results), `timing` (seconds) and `samples` (lists of training images).
-    jobs : int
-        Processes side by side; -1 for one on each core.
+    cluster : str
+        Where the cells are computed, see `hycal.cluster`; every worker must see `out` under the same path.
     watch : callable
         Told the number of finished and of all cells.
     """
@@ -103,7 +104,7 @@ def run_grid(
     total = len(cells) - sum(1 for cell in cells if f"{cell.setting.label}, {cell.variant.label}" in impossible)
     done = total - len(pending)
     watch(done, total)
-    for _ in Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_compute)(work, out) for work in pending):
+    for _ in each(partial(_compute, out=out.absolute()), pending, cluster=cluster):
         done += 1
         watch(done, total)
     return Summary(len(pending), total - len(pending), impossible, {k: n for k, n in shortages.items() if n})

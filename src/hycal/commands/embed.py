@@ -6,6 +6,8 @@ import csv
 import io
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,10 +18,11 @@ from rich.console import Console
 from hycal.atomic import write_whole
 from hycal.commands.failing import told
 from hycal.commands.progress import embedding_progress
-from hycal.commands.saying import say
+from hycal.commands.saying import CLUSTER_HELP, say
 from hycal.data.listing import ListedImage, list_images
-from hycal.embedding import EmbeddingCache, EmbeddingTable, Skipped, embed, is_table, write_table
+from hycal.embedding import EmbeddingCache, EmbeddingTable, Skipped, embed, embed_sharded, is_table, write_table
 from hycal.embedding.pipeline import BATCH, Embedded
+from hycal.embedding.sharding import encoder_of_worker
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
@@ -37,6 +40,7 @@ Name = Annotated[str, typer.Option(help="Name of the encoder; `hycal encoders li
 Weights = Annotated[Path | None, typer.Option(help="Folder or file with the encoder's weights.")]
 CacheFolder = Annotated[Path | None, typer.Option(help="Folder of the embedding cache; by default the user's.")]
 Batch = Annotated[int, typer.Option(min=1, help="Images per call of the encoder.")]
+OnCluster = Annotated[str, typer.Option("--cluster", help=CLUSTER_HELP)]
 Strict = Annotated[bool, typer.Option("--strict", help="End with code 3 if any file was skipped.")]
 
 
@@ -48,6 +52,7 @@ def embed_command(
     weights: Weights = None,
     cache: CacheFolder = None,
     batch: Batch = BATCH,
+    cluster: OnCluster = "",
     strict: Strict = False,
 ) -> None:
     """Embed every image in a folder, and write the embeddings to one .npz file.
@@ -66,7 +71,7 @@ def embed_command(
     _check_out(out)
     images = _without_results(list_images(source), source, out)
     model = _load(encoder, weights)
-    result = _run(images, model, cache, batch, console)
+    result = _run(images, model, cache, _way(model, weights, cluster, batch), console)
     _report(out, result.skipped, console)
     if not len(result.rows):
         raise HyCalError(f"None of the {len(images)} files in {source} is an image that can be used.")
@@ -113,7 +118,17 @@ def _load(name: str, weights: Path | None) -> Encoder:
     return load_encoder(name, weights=weights)
 
 
-def _run(images: list[ListedImage], model: Encoder, cache: Path | None, batch: int, console: Console) -> Embedded:
+def _way(model: Encoder, weights: Path | None, cluster: str, batch: int) -> Callable[..., Embedded]:
+    """Return how to embed: in this process, or on a cluster whose workers load the encoder by its name."""
+    if not cluster:
+        return partial(embed, encoder=model, batch=batch)
+    load = partial(encoder_of_worker, model.name, None if weights is None else weights.absolute())
+    return partial(embed_sharded, load=load, cluster=cluster, batch=batch)
+
+
+def _run(
+    images: list[ListedImage], model: Encoder, cache: Path | None, way: Callable[..., Embedded], console: Console
+) -> Embedded:
     from hycal.encoders.files import cache_dir
 
     began = time.monotonic()
@@ -122,7 +137,7 @@ def _run(images: list[ListedImage], model: Encoder, cache: Path | None, batch: i
         embedding_progress(console, total=len(images)) as watch,
     ):
         try:
-            result = embed([image.source for image in images], model, store=store, batch=batch, watch=watch)
+            result = way([image.source for image in images], store=store, watch=watch)
         except KeyboardInterrupt:
             say(console, f"interrupted; {len(store):,} embeddings are kept. Run the same command again to go on.")
             raise typer.Exit(INTERRUPTED) from None
