@@ -30,7 +30,9 @@ from hycal.records import ClassRecord
 from hycal.statistics import covariance_factors, directions
 from hycal.validation import Doubles, Floats
 
-_NUMBERS_AT_ONCE = 500_000  # of float64 in one batch while learning: 4 MB, several times over
+_NUMBERS_AT_ONCE = (
+    100_000  # of float64 in one batch while learning: small enough that the allocator keeps and reuses it
+)
 _ROWS_AT_ONCE = 4096  # factor rows in one matrix product: with 1024 queries, a 16 MB result
 
 
