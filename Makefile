@@ -13,8 +13,11 @@ $(READY): pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
-demo: $(READY)  ## learn eight visual disciplines one after another and print the accuracy matrix
-	$(BIN)/python examples/disciplines.py
+demo: $(READY)  ## the benchmark on the bundled disciplines: all methods, four seeds, then the report (results in demo/)
+	$(BIN)/hycal bench run xd8-balanced xd8-cross-scale xd8-high-scale --methods "all study:metrics" --out demo
+	$(BIN)/hycal bench run xd8-high-scale --methods "study:alpha-beta study:lambda-gamma" --seeds 0 --out demo
+	$(BIN)/hycal bench efficiency --out demo
+	$(BIN)/hycal bench report demo
 
 lint: $(READY)  ## style, types, import contract
 	$(BIN)/ruff check .
@@ -43,4 +46,4 @@ methods: $(READY)  ## time, memory and accuracy of every method on real embeddin
 	$(BIN)/python -m benchmarks.stream
 
 clean:  ## remove everything that make made
-	rm -rf .venv .venv-torch .venv-cluster build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv demo .venv-torch .venv-cluster build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -98,7 +98,7 @@ def measure(folder: Path, timed: Stopwatch) -> dict[str, float]:
     first, _ = timed(lambda: model.predict(X[:1]))
     one, _ = timed(lambda: model.predict(X[:1]), runs=5)
     batch, every = timed(lambda: model.decision_function(X), runs=2)
-    held = model.nbytes_ + model._current().value.nbytes
+    held = model.nbytes_ + model._current().value.bank.nbytes
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     building, shortlist = timed(lambda: Shortlist(model))
     short_one, _ = timed(lambda: shortlist.best(X[:1], 1), runs=5)
@@ -131,7 +131,7 @@ def agreement(
         "same": float((columns[:, 0] == best).mean()),
         "recall": float((columns == best[:, None]).any(axis=1).mean()),
     }
-    measures = model._current().value.evaluate(X)
+    measures = model._current().value.bank.evaluate(X)
     for name, scores, (mean, spread) in zip(("cosine", "distance"), measures, shortlist.moments(X), strict=True):
         true_mean, true_spread = scores.mean(axis=0, dtype=np.float64), scores.std(axis=0, dtype=np.float64, ddof=1)
         found[f"{name} mean"] = float(np.abs((mean - true_mean) / true_spread).max())
@@ -144,7 +144,7 @@ def apart(model: HyCal, X: Floats, every: Floats) -> float:
 
     Each sends count, mean and squared deviation of its measures, gets those of all, and sends its best class.
     """
-    bank, classes = model._current().value, len(model.classes_)
+    bank, classes = model._current().value.bank, len(model.classes_)
     weights = model.weights(model.counts_)
     parts, sums = [], []
     for part in np.array_split(np.arange(classes), NODES):
@@ -262,7 +262,7 @@ def main() -> None:
             command = [sys.executable, "-m", "benchmarks.scale", "--folder", folder]
             command += ["--fusion", options.fusion, "--clock", options.clock]
             subprocess.run([*command, "--write", str(classes)], check=True)
-            done = subprocess.run([*command, "--measure"], check=True, capture_output=True, text=True)
+            done = subprocess.run([*command, "--measure"], check=True, stdout=subprocess.PIPE, text=True)
         rows.append(json.loads(done.stdout))
     show(rows)
     if len(rows) > 2:

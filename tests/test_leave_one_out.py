@@ -1,56 +1,80 @@
-"""Leaving one out: the fast way for HyCal gives what taking each sample out and scoring it gives."""
+"""Held-out scores in closed form are those of a model derived again without the sample."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from hycal import NCM, HyCal, HyCalError
-from hycal.data import load_xd8
-from hycal.leave_one_out import _fill_one_by_one, leave_one_out
+from hycal import GDA, KLDA, METHODS, NCM, SLDA, DualRAIL, FeCAM, HyCal, PrimalRAIL, RanPAC, TipAdapter, ZeroShot
+from hycal.leave_one_out import Samples, _without
 from hycal.streams import Stream, learn
 
-SHOTS = [[3, 1, 4], [2, 6, 1], [5, 12, 30]]
+VARIANTS = {
+    "HyCal": HyCal(),
+    "HyCal step": HyCal(fusion="image", alpha=4, beta=0),
+    "HyCal concat": HyCal(fusion="concat", rule="released", alpha=4),
+    "ZeroShot": ZeroShot(),
+    "NCM": NCM(),
+    "NCM euclidean": NCM(metric="euclidean"),
+    "SLDA": SLDA(),
+    "GDA": GDA(),
+    "GDA alone": GDA(zero_shot="none", alpha=0.5),
+    "FeCAM": FeCAM(),
+    "FeCAM few-shot": FeCAM(variant="few-shot", alpha1=1),
+    "RanPAC narrow": RanPAC(n_components=12, ridge=3.0),
+    "RanPAC wide": RanPAC(n_components=64, ridge=3.0),
+    "KLDA": KLDA(n_components=48),
+    "KLDA narrow": KLDA(n_components=12, reg=0.1),
+    "PrimalRAIL": PrimalRAIL(n_components=64),
+    "PrimalRAIL alone": PrimalRAIL(n_components=12, zero_shot="none"),
+    "DualRAIL": DualRAIL(),
+    "DualRAIL alone": DualRAIL(zero_shot="none"),
+    "TipAdapter": TipAdapter(),
+}
+STREAMS = {
+    "few": Stream.synthetic(0, shots=[[3, 1, 4], [2, 6], [5]], width=16),
+    "many": Stream.synthetic(1, shots=[[12, 9], [20, 1]], width=6),
+}
 
 
-def one_by_one(model):
-    records = model._table
-    columns = np.repeat(np.arange(len(records.labels)), records.counts)
-    scores = np.full((len(columns), len(records.labels)), -np.inf, np.float32)
-    _fill_one_by_one(model, records, columns, scores, lambda done, total: None)
-    return scores
+def test_every_method_is_here():
+    assert {type(classifier) for classifier in VARIANTS.values()} == set(METHODS.values())
 
 
-@pytest.mark.parametrize("fusion", ["image", "sum", "concat"])
-@pytest.mark.parametrize("rule", ["paper", "released"])
-@pytest.mark.parametrize("metric", ["dynamic", "mahalanobis"])
-@pytest.mark.parametrize("width", [6, 40])
-def test_fast_is_exact(fusion, rule, metric, width):
-    model = learn(
-        HyCal(fusion=fusion, rule=rule, metric=metric, alpha=4, beta=2),
-        Stream.synthetic(3, shots=SHOTS, width=width).steps,
-    )
-    fast, slow = leave_one_out(model).scores, one_by_one(model)
-    np.testing.assert_array_equal(np.isfinite(fast), np.isfinite(slow))
-    seen = np.isfinite(slow)
-    np.testing.assert_allclose(fast[seen], slow[seen], rtol=1e-4, atol=1e-4)
+@pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
+@pytest.mark.parametrize("classifier", VARIANTS.values(), ids=VARIANTS)
+def test_closed_form_is_exact(classifier, stream):
+    fitted = learn(clone(classifier), stream.steps)
+    current = fitted._current()
+    samples = Samples.of(current.records)
+    closed = fitted._leave_one_out(current.value, current.records, samples.at(np.flatnonzero(samples.counts > 1)))
+    assert closed is not None, "no closed form"
+    found = fitted.leave_one_out()
+    again = np.stack([_without(fitted, current.records, samples.at(np.array([i]))) for i in samples.each])
+    np.testing.assert_array_equal(np.isinf(found.scores), np.isinf(again))
+    finite = np.isfinite(again)
+    scale = 1.0 + np.abs(again[finite]).max()
+    assert np.abs(found.scores[finite] - again[finite]).max() <= 2e-5 * scale
 
 
-def test_fast_is_exact_on_real_embeddings():
-    domain = load_xd8()["aircraft"]
-    chosen = np.concatenate([np.flatnonzero(domain.train_y == label)[: 2 + label % 14] for label in range(12)])
-    model = HyCal(fusion="image").fit(domain.train_x[chosen], domain.train_y[chosen])
-    fast, slow = leave_one_out(model), one_by_one(model)
-    np.testing.assert_allclose(fast.scores, slow, atol=1e-4 * np.abs(slow).max())
-    assert (fast.predicted == slow.argmax(axis=1)).all() and 0.2 < fast.right.mean() < 1
+def test_rows_are_those_of_all():
+    fitted = learn(NCM(), STREAMS["few"].steps)
+    every, some = fitted.leave_one_out(), fitted.leave_one_out(rows=[2, 7])
+    np.testing.assert_allclose(some.scores, every.scores[[2, 7]], rtol=1e-12)
+    np.testing.assert_array_equal(some.hits, every.hits[[2, 7]])
 
 
-def test_any_method_and_one_class():
-    stream = Stream.synthetic(3, shots=SHOTS, width=8)
-    model = learn(NCM(), stream.steps)
-    done = []
-    left = leave_one_out(model, watch=lambda number, total: done.append((number, total)))
-    np.testing.assert_array_equal(left.scores, one_by_one(model))
-    assert done[-1] == (64, 64) and np.isneginf(left.scores).sum() == 2
-    with pytest.raises(HyCalError, match="two classes"):
-        leave_one_out(NCM().fit([[1, 0]], ["a"]))
+def test_the_last_sample_of_all_has_no_scores():
+    fitted = NCM().fit([[1.0, 0.0]], ["only"])
+    assert np.isinf(fitted.leave_one_out().scores).all()
+
+
+def test_a_method_without_a_closed_form_is_derived_again():
+    class Plain(NCM):
+        def _leave_one_out(self, derived, records, samples):
+            return None
+
+    steps = STREAMS["few"].steps
+    plain, closed = (learn(method(), steps) for method in (Plain, NCM))
+    np.testing.assert_allclose(plain.leave_one_out().scores, closed.leave_one_out().scores, atol=1e-9)

@@ -20,7 +20,9 @@ def model(**parameters):
 
 def truth(fitted):
     """Mean and deviation of both measures over all classes, from the dense evaluation."""
-    cosines, closeness = (x.astype(np.float64) for x in fitted._current().value.evaluate(STREAM.queries.astype("f4")))
+    cosines, closeness = (
+        x.astype(np.float64) for x in fitted._current().value.bank.evaluate(STREAM.queries.astype("f4"))
+    )
     return [(x.mean(axis=0), x.std(axis=0, ddof=1)) for x in (cosines, closeness)]
 
 
@@ -69,6 +71,12 @@ def test_a_model_that_learned_more_needs_a_new_shortlist():
     fitted.forget(STREAM.labels[0])
     with pytest.raises(HyCalError, match="Make a new Shortlist"):
         shortlist.predict(STREAM.queries)
+
+
+def test_announced_classes_have_no_mean_image_yet():
+    fitted = model().announce({10_000: np.eye(32)[0]})
+    with pytest.raises(HyCalError, match="10000 has none yet"):
+        Shortlist(fitted)
 
 
 def test_without_usearch_the_extra_is_named(monkeypatch):

@@ -83,7 +83,7 @@ class GaussianBank:
         order = np.argsort(counts, kind="stable")
         width = members[0].statistics.samples.shape[1]
         fused_width = width if shape.fusion.fixed_length in (None, 1.0) else 2 * width
-        ranks = np.minimum(counts - 1, fused_width)[order]
+        ranks = np.clip(counts - 1, 0, fused_width)[order]
         starts = np.concatenate([[0], np.cumsum(ranks)])
         classes = len(members)
         ordered = tuple(members[i] for i in order)
@@ -109,7 +109,7 @@ class GaussianBank:
         batches = [
             rows[start : start + size]
             for count, rows in fresh.items()
-            for size in [max(1, _NUMBERS_AT_ONCE // (count * fused_width))]
+            for size in [max(1, _NUMBERS_AT_ONCE // (max(count, 1) * fused_width))]
             for start in range(0, len(rows), size)
         ]
         side_by_side(bank._learn, batches)
@@ -231,6 +231,8 @@ class GaussianBank:
         text = np.zeros((len(rows), 1, samples.shape[2]))
         if self.shape.fusion.needs_text:
             text[:, 0] = [member.text for member in members]
+        if not samples.size:
+            samples = text  # a class that was only announced: its name stands for its image
         fusion = self.shape.fusion
         fused = fusion.fuse(samples, text)
         plain = fused.mean(axis=1)

@@ -8,7 +8,6 @@ reader sees the old model or the new one. What scoring needs is derived from the
 from __future__ import annotations
 
 import copy
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -20,17 +19,17 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import check_is_fitted
 
 from hycal import modelfile
+from hycal.answers import Answers
 from hycal.contents import content_of
 from hycal.errors import HyCalError
 from hycal.memory import Derived, Memory
 from hycal.records import Records, Step
-from hycal.scoring import probabilities
-from hycal.validation import Doubles, Floats, check_label, check_labels, check_queries, check_samples, check_text
+from hycal.validation import check_label, check_labels, check_queries, check_samples, check_text
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
 
 
-class IncrementalClassifier(ClassifierMixin, BaseEstimator):
+class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
     """Base of all methods: learns any number of samples of any classes at any call.
 
     A subclass stores its parameters in `__init__`, declares their valid values in `_parameter_constraints`, and
@@ -58,14 +57,6 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     encoder_: str | None = None
     _records: Records | None = None
     _memory: Memory
-
-    @abstractmethod
-    def _derive(self, records: Records, previous: Any) -> Any:
-        """Return what `_score` needs. `previous` is what the last call returned under equal parameters, or None."""
-
-    @abstractmethod
-    def _score(self, derived: Any, X: Floats, columns: npt.NDArray[np.intp] | None) -> npt.NDArray[Any]:
-        """Return (n, classes) scores, larger is better, for the classes at `columns`; None means all of them."""
 
     def _check_records(self, records: Records) -> None:
         """Refuse records that the method cannot use, such as classes without text, or a memo it never wrote."""
@@ -166,32 +157,6 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         if self._records is not None:
             other._memory.last = self._memory.last
         return other
-
-    # Answering
-
-    def decision_function(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> npt.NDArray[Any]:
-        """Return one score per query and class, larger is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        classes : iterable of labels, optional
-            Candidates; the columns follow them. All learned classes by default, in the order of `classes_`.
-
-        Returns
-        -------
-        ndarray of shape (n, C)
-        """
-        return self._answer(X, classes)[0]
-
-    def predict(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> npt.NDArray[Any]:
-        """Return the best label for each query, out of `classes` if given; the first of equals."""
-        scores, labels = self._answer(X, classes)
-        return labels[scores.argmax(axis=1)]
-
-    def predict_proba(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> Doubles:
-        """Return class probabilities, shape (n, C): the softmax of `decision_function`, not calibrated."""
-        return probabilities(self.decision_function(X, classes))
 
     # What was learned
 

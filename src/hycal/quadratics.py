@@ -33,6 +33,11 @@ class Quadratic:
     factors: Doubles
     signs: Doubles
 
+    def at(self, x: Doubles) -> float:
+        """Return Q(x)."""
+        y = x - self.centre
+        return float(self.diagonal @ y**2 + self.signs @ (self.factors @ y) ** 2)
+
     def dense(self) -> Doubles:
         """Return the matrix of the form, (d, d), to compare with."""
         matrix: Doubles = np.diag(self.diagonal) + (self.factors.T * self.signs) @ self.factors

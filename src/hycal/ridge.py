@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.blas import dsyrk
 
-from hycal.features import Relu
+from hycal.features import Features, Relu
 from hycal.validation import Doubles, Floats
 
 _ROWS_AT_ONCE = 1024
@@ -62,6 +63,49 @@ def dual_weights(features: Relu, X: Floats, Y: Doubles, ridge: float) -> Doubles
     coefficients = solve_ridge(kernel, ridge, Y)
     del kernel
     return np.concatenate([coefficients.T @ part(rows) for part in features.parts()], axis=1)
+
+
+def leave_one_out(features: Features, X: Floats, ridge: float, rows: npt.NDArray[np.intp], fit: Doubles) -> Doubles:
+    """Return what a ridge regression of one-hot targets says of its own samples, each left out.
+
+    With h the leverage of a sample and f what the regression says of it, (f - h y)/(1 - h).
+
+    Parameters
+    ----------
+    features, X, ridge
+        The regression.
+    rows : ndarray of shape (n,)
+        Samples to leave out.
+    fit : ndarray of shape (n, C)
+        f - y: the residuals of these samples.
+
+    Returns
+    -------
+    ndarray of shape (n, C)
+        Held-out residuals, (f - y)/(1 - h).
+    """
+    H = features(X.astype(np.float64))
+    if len(H) >= H.shape[1]:
+        solved = solve_ridge(gram_matrix(H.shape[1], [H]), ridge, H[rows].T)
+        spared = 1.0 - np.einsum("nm,mn->n", H[rows], solved)
+    else:
+        kernel = gram_matrix(len(H), [H.T])
+        spared = _spared(kernel, ridge, rows)
+    return fit / spared[:, None]
+
+
+def kernel_leave_one_out(kernel: Doubles, ridge: float, rows: npt.NDArray[np.intp], fit: Doubles) -> Doubles:
+    """Return the same from the kernel matrix, of which the lower triangle in Fortran order is overwritten."""
+    return fit / _spared(kernel, ridge, rows)[:, None]
+
+
+def _spared(kernel: Doubles, ridge: float, rows: npt.NDArray[np.intp]) -> Doubles:
+    """Return 1 - h = ridge (K + ridge I)^{-1}_ii of the samples at `rows`."""
+    ridge = max(ridge, _ROUNDING * float(np.trace(kernel)))
+    unit = np.zeros((len(kernel), len(rows)))
+    unit[rows, np.arange(len(rows))] = 1.0
+    spared: Doubles = ridge * solve_ridge(kernel, ridge, unit)[rows, np.arange(len(rows))]
+    return spared
 
 
 def _row_blocks(features: Relu, X: Floats, Y: Doubles) -> Iterator[tuple[Doubles, Doubles]]:

@@ -63,7 +63,8 @@ class Shortlist:
     def __init__(self, model: HyCal, *, nearest: int = 128, sample: int = 2048) -> None:
         current = model._current()
         self._model, self._records = model, current.records
-        self._bank: GaussianBank = current.value
+        self._bank: GaussianBank = current.value.bank
+        self._records.check_seen("A shortlist")
         classes = len(self._records.labels)
         self.nearest = min(nearest, classes)
         self._weights = model.weights(self._records.counts)
@@ -137,9 +138,7 @@ def _row_moments(bank: GaussianBank) -> tuple[Doubles, Doubles]:
 
 
 def _mean_images(members: Sequence[ClassRecord]) -> Floats:
-    """Return where each class lies among images: the direction of its mean, or its text while it has no images."""
-    means = [member.statistics.mean if member.count else np.asarray(member.text) for member in members]
-    return directions(np.stack(means)).astype(np.float32)
+    return directions(np.stack([member.statistics.mean for member in members])).astype(np.float32)
 
 
 def _index(vectors: Floats) -> Any:

@@ -20,6 +20,8 @@ from hycal.base import IncrementalClassifier
 from hycal.bench.embedded import BenchDomain
 from hycal.bench.sampling import SampleList
 from hycal.classifiers import ZeroShot
+from hycal.gravity import Gravity, measure
+from hycal.validation import Floats
 
 Counts = list[list[int | None]]
 
@@ -38,12 +40,15 @@ class Outcome:
         Images learned of each label.
     nbytes : int
         Bytes of state after the last step.
+    gravity : Gravity or None
+        Which domain takes whose images after the last step; None where the domain is told, or there is one.
     """
 
     correct: Counts
     class_correct: dict[str, int]
     class_shots: dict[str, int]
     nbytes: int
+    gravity: Gravity | None
 
 
 def run_stream(
@@ -61,14 +66,7 @@ def run_stream(
     correct: Counts = []
     hits: list[npt.NDArray[np.bool_]] = []
     for step, domain in enumerate(domains):
-        sample = samples[domain.name]
-        names = np.array(domain.labels)
-        classifier.partial_fit(
-            domain.train_x[list(sample.rows)],
-            names[list(sample.labels)],
-            domain=domain.name,
-            text=domain.text_by_label(),
-        )
+        learn_domain(classifier, domain, samples[domain.name])
         asked = domains if early else domains[: step + 1]
         hits = answers(classifier, asked)
         correct.append([int(hit.sum()) for hit in hits] + [None] * (len(domains) - len(asked)))
@@ -81,6 +79,17 @@ def run_stream(
         },
         class_shots=dict(zip(classifier.classes_.tolist(), classifier.counts_.tolist(), strict=True)),
         nbytes=classifier.nbytes_,
+        gravity=None if protocol == "MTIL" or len(domains) < 2 else measure(classifier, *_asked(domains)),
+    )
+
+
+def learn_domain(classifier: IncrementalClassifier, domain: BenchDomain, sample: SampleList) -> None:
+    """Have `classifier` learn the sampled images of a domain, in one call."""
+    classifier.partial_fit(
+        domain.train_x[list(sample.rows)],
+        np.array(domain.labels)[list(sample.labels)],
+        domain=domain.name,
+        text=domain.text_by_label(),
     )
 
 
@@ -103,10 +112,15 @@ def _announce(classifier: IncrementalClassifier, domains: Sequence[BenchDomain])
 
 
 def _all_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[npt.NDArray[np.bool_]]:
-    queries = np.concatenate([domain.test_x for domain in domains])
-    truth = np.concatenate([np.array(domain.labels)[domain.test_y] for domain in domains])
+    queries, truth = _asked(domains)
     ends = np.cumsum([len(domain.test_y) for domain in domains])[:-1]
     return np.split(np.asarray(classifier.predict(queries) == truth), ends)
+
+
+def _asked(domains: Sequence[BenchDomain]) -> tuple[Floats, npt.NDArray[np.str_]]:
+    """Return the test images of all domains, and their labels."""
+    queries = np.concatenate([domain.test_x for domain in domains])
+    return queries, np.concatenate([np.array(domain.labels)[domain.test_y] for domain in domains])
 
 
 def _own_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[npt.NDArray[np.bool_]]:

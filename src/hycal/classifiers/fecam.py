@@ -13,9 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
+from hycal.leave_one_out import Samples
 from hycal.quadratics import Quadratic, QuadraticBank
 from hycal.records import Records
-from hycal.statistics import covariance_factors, directions
+from hycal.statistics import ClassStatistics, covariance_factors, directions
 from hycal.validation import Doubles, Floats
 
 _SMALLEST = 1e-6  # of the mean variance: what is left of the identity part where alpha2 eats it up
@@ -215,19 +216,27 @@ class FeCAM(IncrementalClassifier):
             )
 
     def _derive(self, records: Records, previous: Any) -> QuadraticBank:
-        variant, alphas = _VARIANTS[self.variant], self._alphas
-        forms = []
-        for record in records.ordered:
-            rows, centre = record.statistics.samples.astype(np.float64), record.statistics.mean
-            if self.variant == "tukey":
-                rows, centre = rows**self.beta, directions(centre[None] ** self.beta)[0]
-            elif self.variant == "few-shot":
-                centre = directions(centre[None])[0]
-            forms.append(variant.distance(centre, _shrink(rows, *alphas, variant.times)))
-        return QuadraticBank.of(forms)
+        return QuadraticBank.of([self._form(record.statistics) for record in records.ordered])
+
+    def _form(self, statistics: ClassStatistics) -> Quadratic:
+        variant, rows, centre = _VARIANTS[self.variant], statistics.samples.astype(np.float64), statistics.mean
+        if self.variant == "tukey":
+            rows, centre = rows**self.beta, directions(centre[None] ** self.beta)[0]
+        elif self.variant == "few-shot":
+            centre = directions(centre[None])[0]
+        return variant.distance(centre, _shrink(rows, *self._alphas, variant.times))
+
+    def _leave_one_out(self, derived: QuadraticBank, records: Records, samples: Samples) -> Doubles:
+        scores = -derived(self._queries(samples.X))
+        for row, (x, own) in enumerate(zip(samples.X, samples.own, strict=True)):
+            without = records.ordered[own].statistics.remove(x[None])
+            scores[row, own] = -self._form(without).at(self._queries(x[None])[0].astype(np.float64))
+        return scores
+
+    def _queries(self, X: Floats) -> npt.NDArray[np.floating]:
+        return directions(X.astype(np.float64) ** self.beta) if self.variant == "tukey" else X
 
     def _score(self, derived: QuadraticBank, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         self._check_signs(X, "X")
-        queries = directions(X.astype(np.float64) ** self.beta) if self.variant == "tukey" else X
-        scores = -derived(queries)
+        scores = -derived(self._queries(X))
         return scores if columns is None else scores[:, columns]

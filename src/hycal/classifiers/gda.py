@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -10,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
-from hycal.discriminant import WithinClass
+from hycal.discriminant import Precision, WithinClass
 from hycal.features import Identity, LinearHead
+from hycal.leave_one_out import Samples
 from hycal.records import Records
 from hycal.validation import Doubles, Floats
 from hycal.zero_shot import ZERO_SHOT, ZeroShotFusion, text_weights
@@ -39,7 +41,9 @@ class GDA(ZeroShotFusion):
     Notes
     -----
     While every class has one sample there is no spread to estimate; then the variance of a unit vector, tr S/(N-1) = 1,
-    stands in and the nearest mean decides. Learning costs O(N d min(N, d)), a query 2 d C operations.
+    stands in and the nearest mean decides. A class that was only announced is told by its text; for the discriminant it
+    has the mean of all images learned, neither nearer nor farther than what is known as a whole. Learning costs
+    O(N d min(N, d)), a query 2 d C operations.
 
     References
     ----------
@@ -65,15 +69,16 @@ class GDA(ZeroShotFusion):
         self.alpha = alpha
         self.zero_shot = zero_shot
 
-    @property
-    def _scores_unseen(self) -> bool:
-        return False  # without a mean a class has no place among the Gaussians
-
     def _derive(self, records: Records, previous: Any) -> LinearHead:
-        within = WithinClass.of(records.stacked(), records.counts)
-        samples = len(within.deviations)
-        spread = within.scatter_trace / max(samples - 1, 1)
-        head = within.discriminant(
+        seen = records.counts > 0
+        if not seen.any():
+            return LinearHead.on_embeddings(text_weights(records))
+        rows = records.stacked()
+        within = WithinClass.of(rows, records.counts[seen])
+        spread = within.scatter_trace / max(len(rows) - 1, 1)
+        means = np.tile(rows.mean(axis=0, dtype=np.float64), (len(seen), 1))
+        means[seen] = within.means
+        head = replace(within, means=means).discriminant(
             Identity(records.width),
             ridge=spread if spread > _NO_SPREAD else 1.0,
             gain=self.alpha * records.width,
@@ -81,6 +86,16 @@ class GDA(ZeroShotFusion):
         bias = head.bias - self.alpha * np.log(len(head.bias))
         weights = head.weights + text_weights(records) if self._fuses else head.weights
         return LinearHead.on_embeddings(weights, bias)
+
+    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Samples) -> Doubles:
+        within = WithinClass.of(records.stacked(), records.counts)
+        X = samples.X.astype(np.float64)
+        lost = samples.counts / (samples.counts - 1.0) * np.sum((X - within.means[samples.own]) ** 2, axis=1)
+        spreads = (within.scatter_trace - lost) / max(len(within.deviations) - 2, 1)
+        P = Precision(within.deviations, np.where(spreads > _NO_SPREAD, spreads, 1.0))
+        scores = within.leave_one_out(X, samples.own, samples.counts, P)
+        scores = self.alpha * (records.width * scores - np.log(len(within.means)))
+        return scores + X @ text_weights(records).T if self._fuses else scores
 
     def _score(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         return derived(X, columns)

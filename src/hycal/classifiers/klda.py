@@ -12,8 +12,9 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.base import IncrementalClassifier
-from hycal.discriminant import WithinClass, class_means
+from hycal.discriminant import Precision, WithinClass, class_means
 from hycal.features import Fourier, LinearHead
+from hycal.leave_one_out import Samples
 from hycal.records import Records
 from hycal.validation import Doubles, Floats
 
@@ -113,6 +114,14 @@ class KLDA(IncrementalClassifier):
     def _regularised(self, features: Fourier, X: Floats, counts: npt.NDArray[np.int64]) -> LinearHead:
         within = WithinClass.of(features(X.astype(np.float64)), counts)
         return within.discriminant(features, ridge=self.reg, gain=2.0)
+
+    def _leave_one_out(self, derived: list[LinearHead], records: Records, samples: Samples) -> Doubles | None:
+        if self.mode != "regularised" or len(derived) > 1:
+            return None
+        phi = derived[0].features(records.stacked().astype(np.float64))
+        within = WithinClass.of(phi, records.counts)
+        P = Precision(within.deviations, float(self.reg))
+        return 2.0 * within.leave_one_out(phi[samples.rows], samples.own, samples.counts, P)
 
     def _score(self, derived: list[LinearHead], X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         if len(derived) == 1:

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from hycal.base import IncrementalClassifier
 from hycal.discriminant import class_means
 from hycal.features import LinearHead
+from hycal.leave_one_out import Samples
 from hycal.records import Records
 from hycal.statistics import directions
 from hycal.validation import Doubles, Floats
@@ -53,10 +54,20 @@ class NCM(IncrementalClassifier):
         self.metric = metric
 
     def _derive(self, records: Records, previous: Any) -> LinearHead:
-        means = class_means(records.stacked(), records.counts)
+        return self._head(class_means(records.stacked(), records.counts))
+
+    def _head(self, means: Doubles) -> LinearHead:
         if self.metric == "cosine":
             return LinearHead.on_embeddings(directions(means))
         return LinearHead.on_embeddings(2.0 * means, -np.sum(means**2, axis=1))
+
+    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Samples) -> Doubles:
+        X, n = samples.X.astype(np.float64), samples.counts[:, None]
+        means = class_means(records.stacked(), records.counts)[samples.own]
+        without = self._head((n * means - X) / (n - 1))
+        scores = derived(samples.X)
+        scores[samples.each, samples.own] = np.einsum("nd,nd->n", X, without.weights) + without.bias
+        return scores
 
     def _score(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         return derived(X, columns)

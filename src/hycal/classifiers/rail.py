@@ -13,8 +13,9 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
 from hycal.features import Kernel, LinearHead, Relu, one_hot
+from hycal.leave_one_out import Samples
 from hycal.records import Records
-from hycal.ridge import ridge_weights, solve_ridge
+from hycal.ridge import kernel_leave_one_out, leave_one_out, ridge_weights, solve_ridge
 from hycal.scoring import probabilities
 from hycal.validation import Doubles, Floats
 from hycal.zero_shot import ZERO_SHOT, ZeroShotFusion, text_weights
@@ -57,9 +58,25 @@ class _RAIL(ZeroShotFusion):
         scores = probabilities(derived.names(X))
         known = derived.learned[scores.argmax(axis=1)]
         if derived.adapter is not None and known.any():
-            fused = (1.0 - self.fusion_weight) * scores[known]
-            scores[known] = fused + self.fusion_weight * derived.adapter(X[known])
+            scores[known] = self._fused(scores[known], derived.adapter(X[known]))
         return scores if columns is None else scores[:, columns]
+
+    def _fused(self, names: Doubles, adapter: Doubles) -> Doubles:
+        return (1.0 - self.fusion_weight) * names + self.fusion_weight * adapter
+
+    def _leave_one_out(self, derived: _Fused, records: Records, samples: Samples) -> Doubles:
+        assert derived.adapter is not None  # there are samples
+        y = np.eye(len(records.counts))[samples.own]
+        adapter = self._held_out(derived.adapter, records, samples, derived.adapter(samples.X) - y) + y
+        if derived.names is None:
+            return adapter
+        names = probabilities(derived.names(samples.X))
+        known = derived.learned[names.argmax(axis=1)]
+        return np.where(known[:, None], self._fused(names, adapter), names)
+
+    @abstractmethod
+    def _held_out(self, adapter: LinearHead, records: Records, samples: Samples, fit: Doubles) -> Doubles:
+        """Return the residuals of samples that the regression did not see, from those it has, `fit`."""
 
 
 class PrimalRAIL(_RAIL):
@@ -130,6 +147,9 @@ class PrimalRAIL(_RAIL):
         weights = ridge_weights(features, records.stacked(), one_hot(records.counts), self.ridge)
         return LinearHead(features, weights, np.zeros(len(weights)))
 
+    def _held_out(self, adapter: LinearHead, records: Records, samples: Samples, fit: Doubles) -> Doubles:
+        return leave_one_out(adapter.features, records.stacked(), self.ridge, samples.rows, fit)
+
 
 class DualRAIL(_RAIL):
     r"""Kernel ridge regression, fused with zero-shot.
@@ -185,3 +205,8 @@ class DualRAIL(_RAIL):
         return LinearHead(
             kernel, solve_ridge(matrix, self.ridge, one_hot(records.counts)).T, np.zeros(len(records.counts))
         )
+
+    def _held_out(self, adapter: LinearHead, records: Records, samples: Samples, fit: Doubles) -> Doubles:
+        assert isinstance(adapter.features, Kernel)
+        kernel = adapter.features(adapter.features.samples).T
+        return kernel_leave_one_out(kernel, self.ridge, samples.rows, fit)

@@ -14,8 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
 from hycal.features import LinearHead, Relu, one_hot
+from hycal.leave_one_out import Samples
 from hycal.records import Records, Step
-from hycal.ridge import ridge_weights, validation_errors
+from hycal.ridge import leave_one_out, ridge_weights, validation_errors
 from hycal.statistics import ClassStatistics
 from hycal.validation import Doubles, Floats
 
@@ -147,6 +148,11 @@ class RanPAC(IncrementalClassifier):
         features, ridge = self._features(records.width), self._chosen(records)
         weights = ridge_weights(features, records.stacked(), one_hot(records.counts), ridge)
         return _Fitted(ridge, LinearHead(features, weights, np.zeros(len(weights))))
+
+    def _leave_one_out(self, derived: _Fitted, records: Records, samples: Samples) -> Doubles:
+        y, head = np.eye(len(records.counts))[samples.own], derived.head
+        fit = head(samples.X) - y
+        return leave_one_out(head.features, records.stacked(), derived.ridge, samples.rows, fit) + y
 
     def _score(self, derived: _Fitted, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         return derived.head(X, columns)

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
 from hycal.base import IncrementalClassifier
-from hycal.discriminant import WithinClass
+from hycal.discriminant import Precision, WithinClass
 from hycal.features import Identity, LinearHead
+from hycal.leave_one_out import Samples
 from hycal.records import Records
 from hycal.validation import Doubles, Floats
 
@@ -59,6 +60,12 @@ class SLDA(IncrementalClassifier):
         within = WithinClass.of(records.stacked(), records.counts)
         scale = (1.0 - self.shrinkage) / within.freedom
         return within.discriminant(Identity(records.width), ridge=self.shrinkage / scale, gain=1.0 / scale)
+
+    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Samples) -> Doubles:
+        within = WithinClass.of(records.stacked(), records.counts)
+        scale = (1.0 - self.shrinkage) / max(within.freedom - 1, 1)
+        P = Precision(within.deviations, self.shrinkage / scale)
+        return within.leave_one_out(samples.X.astype(np.float64), samples.own, samples.counts, P) / scale
 
     def _score(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         return derived(X, columns)

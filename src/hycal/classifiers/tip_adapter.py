@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
 from hycal.features import Kernel, LinearHead, one_hot
+from hycal.leave_one_out import Samples
 from hycal.records import Records
 from hycal.validation import Doubles, Floats
 from hycal.zero_shot import ZERO_SHOT, ZeroShotFusion, text_weights
@@ -64,6 +65,14 @@ class TipAdapter(ZeroShotFusion):
         votes = Kernel(records.stacked().astype(np.float64), self.beta / 2.0)
         cache = LinearHead(votes, self.alpha * one_hot(records.counts).T, np.zeros(len(records.counts)))
         return cache, LinearHead.on_embeddings(text_weights(records)) if self._fuses else None
+
+    def _leave_one_out(
+        self, derived: tuple[LinearHead, LinearHead | None], records: Records, samples: Samples
+    ) -> Doubles:
+        X = samples.X.astype(np.float64)
+        scores = self._score(derived, samples.X, None)
+        scores[samples.each, samples.own] -= self.alpha * np.exp(self.beta * (np.einsum("nd,nd->n", X, X) - 1.0))
+        return scores
 
     def _score(
         self, derived: tuple[LinearHead, LinearHead | None], X: Floats, columns: npt.NDArray[np.intp] | None

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from hycal.base import IncrementalClassifier
 from hycal.features import LinearHead
+from hycal.leave_one_out import Samples
 from hycal.records import Records
 from hycal.validation import Doubles, Floats
 from hycal.zero_shot import text_weights
@@ -48,6 +49,9 @@ class ZeroShot(IncrementalClassifier):
 
     def _derive(self, records: Records, previous: Any) -> LinearHead:
         return LinearHead.on_embeddings(text_weights(records))
+
+    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Samples) -> Doubles:
+        return derived(samples.X)
 
     def _score(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         return derived(X, columns)

@@ -33,6 +33,7 @@ Embeddings = Annotated[
 @app.command("list")
 def list_command() -> None:
     """Show every setting and every method."""
+    from hycal.bench.studies import studies
     from hycal.classifiers import METHODS
 
     console = Console()
@@ -46,6 +47,8 @@ def list_command() -> None:
         table.add_row(name, *row)
     console.print(table)
     console.print(f"methods: {', '.join(METHODS)}", highlight=False, soft_wrap=True)
+    for study in studies().values():
+        console.print(escape(f"study:{study.name}: {', '.join(study.labels)}"), highlight=False, soft_wrap=True)
 
 
 @app.command("run")
@@ -54,7 +57,7 @@ def run_command(
     settings: Annotated[list[str], typer.Argument(help="Settings, by name or as a .toml file.")],
     out: Out,
     methods: Annotated[
-        str, typer.Option(help="all, or a list such as 'HyCal KLDA:hycal-paper HyCal[metric=cosine]'.")
+        str, typer.Option(help="A list such as 'all study:metrics' or 'HyCal KLDA:hycal-paper HyCal[metric=cosine]'.")
     ] = "all",
     seeds: Annotated[str, typer.Option(help="A list such as '0 1'; those of the setting by default.")] = "",
     orders: Annotated[str, typer.Option(help="Orders of learning, such as 'default I II'.")] = "default",
@@ -71,14 +74,13 @@ def run_command(
     """
     from hycal.bench.embedded import load_domains
     from hycal.bench.runner import grid, run_grid
-    from hycal.bench.variants import parse_variant
-    from hycal.classifiers import METHODS
+    from hycal.bench.studies import parse_methods
 
     console = Console()
     chosen = [load_setting(name) for name in settings]
     if sampling:
         chosen = [setting.sampled(sampling) for setting in chosen]
-    variants = [parse_variant(label) for label in (list(METHODS) if methods == "all" else methods.split())]
+    variants = parse_methods(methods)
     numbers = [int(seed) for seed in seeds.split()] or None
     cells = grid(chosen, variants, seeds=numbers, orders=orders.split())
     embedded = {setting.name: load_domains(setting, embeddings) for setting in chosen}
@@ -134,21 +136,41 @@ def report_command(
 
     Example: hycal bench report results
     """
+    from hycal.bench.report.blocks import TITLES
     from hycal.bench.report.collect import collect
+    from hycal.bench.report.forms import number
     from hycal.bench.report.page import write_report
-    from hycal.bench.report.tables import TITLES, number
 
     console = Console()
     files = write_report(folder)
-    for group in collect(folder):
+    for group in collect(folder).groups:
         columns = ("last", "average", "s_cde", "forgetting")
         table = Table("method", *(TITLES[name] for name in columns), title=f"{group.name} ({group.protocol})", box=None)
-        for method in group.runs:
+        for method in group.methods:
             values = [group.value(method, name) for name in columns]
             table.add_row(escape(method), *(number(value.mean, value.interval) for value in values))
-        console.print(table)
+        if group.methods:
+            console.print(table)
     for path in files.values():
         console.print(escape(str(path)), highlight=False, soft_wrap=True)
+
+
+@app.command("efficiency")
+@told
+def efficiency_command(out: Out) -> None:
+    """Measure what it takes every method to add 10 classes to a model of 290; the report sets it beside the counts.
+
+    Example: hycal bench efficiency --out results
+    """
+    from hycal.bench.efficiency import measure, write_efficiency
+
+    console = Console()
+    measured = {}
+    for method, cost in measure():
+        measured[method] = cost
+        line = f"{method:12} {1000 * cost.seconds:9.1f} ms {cost.state_bytes / 2**20:8.1f} MiB"
+        console.print(line, highlight=False)
+    console.print(escape(str(write_efficiency(out, measured))), highlight=False, soft_wrap=True)
 
 
 def _tell(console: Console, summary: Summary, out: Path, seconds: float) -> None:

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 
 from hycal.atomic import write_whole
+from hycal.commands.backends import BackendOption, backend_of
 from hycal.commands.failing import told
 from hycal.commands.progress import embedding_progress
 from hycal.commands.saying import CLUSTER_HELP, say
@@ -25,6 +26,7 @@ from hycal.embedding.pipeline import BATCH, Embedded
 from hycal.embedding.sharding import encoder_of_worker
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
+from hycal.encoders.table import Backend
 from hycal.errors import HyCalError
 
 _SHOWN = 10
@@ -50,6 +52,7 @@ def embed_command(
     out: Out,
     encoder: Name = "builtin",
     weights: Weights = None,
+    backend: BackendOption = "onnx",
     cache: CacheFolder = None,
     batch: Batch = BATCH,
     cluster: OnCluster = "",
@@ -63,15 +66,18 @@ def embed_command(
     Embeddings are cached by image content and encoder. A run that is interrupted, even killed, goes on where
     it was when you start it again, and an image that was seen before costs nothing.
 
-    Ends with 0 when the table is written, 1 when it is not, 2 for a wrong option, 130 when interrupted.
+    Ends with 0 when the table is written, 1 when it is not, 2 for a wrong option, 3 with --strict when
+    a file was skipped, 130 when interrupted.
 
     Example: hycal embed photos --encoder clip-vit-b16-w8 --out photos.npz
     """
     console = Console(stderr=True)
+    library = backend_of(backend)
     _check_out(out)
     images = _without_results(list_images(source), source, out)
-    model = _load(encoder, weights)
-    result = _run(images, model, cache, _way(model, weights, cluster, batch), console)
+    model = _load(encoder, weights, library)
+    way = _on_cluster(encoder, weights, library, cluster) if cluster else partial(embed, encoder=model)
+    result = embed_images(images, model, cache, partial(way, batch=batch), console)
     _report(out, result.skipped, console)
     if not len(result.rows):
         raise HyCalError(f"None of the {len(images)} files in {source} is an image that can be used.")
@@ -112,23 +118,25 @@ def _without_results(images: list[ListedImage], source: Path, out: Path) -> list
     return kept
 
 
-def _load(name: str, weights: Path | None) -> Encoder:
+def _load(name: str, weights: Path | None, backend: Backend) -> Encoder:
     from hycal.encoders import load_encoder
 
-    return load_encoder(name, weights=weights)
+    return load_encoder(name, weights=weights, backend=backend)
 
 
-def _way(model: Encoder, weights: Path | None, cluster: str, batch: int) -> Callable[..., Embedded]:
-    """Return how to embed: in this process, or on a cluster whose workers load the encoder by its name."""
-    if not cluster:
-        return partial(embed, encoder=model, batch=batch)
-    load = partial(encoder_of_worker, model.name, None if weights is None else weights.absolute())
-    return partial(embed_sharded, load=load, cluster=cluster, batch=batch)
+def _on_cluster(encoder: str, weights: Path | None, library: Backend, cluster: str) -> Callable[..., Embedded]:
+    """Return how to embed on a cluster, whose workers load the encoder themselves."""
+    load = partial(encoder_of_worker, encoder, None if weights is None else weights.absolute(), library)
+    return partial(embed_sharded, load=load, cluster=cluster)
 
 
-def _run(
+def embed_images(
     images: list[ListedImage], model: Encoder, cache: Path | None, way: Callable[..., Embedded], console: Console
 ) -> Embedded:
+    """Embed listed images through the cache in the folder `cache`, or the user's, telling `console` how it goes.
+
+    `way` is how: `embed` in this process, or the same on a cluster.
+    """
     from hycal.encoders.files import cache_dir
 
     began = time.monotonic()

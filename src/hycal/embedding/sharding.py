@@ -25,6 +25,7 @@ from hycal.embedding.pipeline import BATCH, TOO_LARGE, Embedded, Outcomes, Tick,
 from hycal.embedding.sources import ImageError, ImageFile, ImageSource, content_hash
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
+from hycal.encoders.table import Backend
 from hycal.errors import HyCalError
 
 _IMAGES_PER_SHARD = 1024
@@ -78,11 +79,11 @@ def embed_sharded(
 
 
 @cache
-def encoder_of_worker(name: str, weights: Path | None) -> Encoder:
+def encoder_of_worker(name: str, weights: Path | None, backend: Backend = "onnx") -> Encoder:
     """Return the encoder, loaded once in each process, on one thread: the other cores have workers of their own."""
     from hycal.encoders import load_encoder
 
-    return load_encoder(name, weights=weights, threads=1)
+    return load_encoder(name, weights=weights, backend=backend, threads=1)
 
 
 @dataclass(frozen=True, eq=False)

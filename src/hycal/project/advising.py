@@ -6,12 +6,13 @@ Are there enough images of a class? Which classes are taken for one another? Whi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from hycal.leave_one_out import LeftOut, leave_one_out
+from hycal.errors import HyCalError
+from hycal.leave_one_out import HeldOut
 from hycal.project.evaluating import Confusion, Score, confusions
 from hycal.project.examples import Example
 from hycal.project.state import State
@@ -65,12 +66,27 @@ class Advice:
     suspects: tuple[Suspect, ...]
 
 
-def advise(state: State, *, watch: Callable[[int, int], None] | None = None) -> Advice:
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """True and predicted class of each learned image, as columns."""
+
+    columns: npt.NDArray[np.intp]
+    predicted: npt.NDArray[np.intp]
+    right: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, left: HeldOut) -> _Judged:
+        return cls(left.samples.own, left.scores.argmax(axis=1), left.hits)
+
+
+def advise(state: State) -> Advice:
     """Return advice on a model with two classes at least.
 
-    Costs one evaluation of all learned images with HyCal; with other methods one model for each image.
+    Costs about as much as an answer to every learned image.
     """
-    left = leave_one_out(state.classifier, watch=watch)
+    if len(state.labels) < 2:
+        raise HyCalError("Advice needs two classes at least, or nothing can be mistaken. Learn another class first.")
+    left = _Judged.of(state.classifier.leave_one_out())
     predicted, right = left.predicted, left.right
     found = Counter(
         (state.labels[truth], state.labels[answer]) for truth, answer in zip(left.columns, predicted, strict=True)
@@ -105,7 +121,7 @@ def _advice(score: Score, worst: Confusion | None) -> str:
     return "add more varied images"
 
 
-def _suspects(state: State, left: LeftOut) -> tuple[Suspect, ...]:
+def _suspects(state: State, left: _Judged) -> tuple[Suspect, ...]:
     """Return the images that both the model without them and their nearest neighbours give to one other class."""
     counts = np.bincount(left.columns, minlength=len(state.labels))
     candidates = np.flatnonzero(~left.right & (counts[left.columns] > 1))
@@ -122,7 +138,7 @@ def _suspects(state: State, left: LeftOut) -> tuple[Suspect, ...]:
     return tuple(sorted(found, key=lambda item: (item.own_similarity - item.similarity, item.example.name)))
 
 
-def _suspect(state: State, left: LeftOut, number: int, similarity: Floats) -> Suspect | None:
+def _suspect(state: State, left: _Judged, number: int, similarity: Floats) -> Suspect | None:
     truth, answer = left.columns[number], left.predicted[number]
     nearest = left.columns[np.argsort(-similarity)[:_NEIGHBOURS]]
     if (nearest == answer).sum() <= _NEIGHBOURS // 2 or (nearest == truth).any():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from hycal.classifiers import HyCal
 from hycal.errors import HyCalError
 from hycal.explaining import Explanation, explain
-from hycal.project.examples import Example
+from hycal.project.examples import Example, Shelf
 from hycal.project.state import State
 from hycal.scoring import probabilities
 from hycal.validation import Floats, Label
@@ -29,6 +28,27 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """What HyCal's score s in [0, 1] is made of.
+
+    Attributes
+    ----------
+    weight : float
+        How much the distance counts; the rest is the cosine's.
+    cosine, distance : float
+        Cosine to the class mean, and squared Mahalanobis distance.
+    cosine_share, distance_share : float
+        What each adds to the score: (1 - w) Phi(cos) and w Phi(-m).
+    """
+
+    weight: float
+    cosine: float
+    distance: float
+    cosine_share: float
+    distance_share: float
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Why a class scored what it did.
 
@@ -38,21 +58,13 @@ class Evidence:
         Images learned of the class.
     nearest : tuple of Neighbour
         Its learned images nearest to the query.
-    weight : float or None
-        How much the distance counts; the rest is the cosine's. None, like the following, for methods but HyCal.
-    cosine, distance : float or None
-        Cosine to the class mean, and squared Mahalanobis distance.
-    cosine_share, distance_share : float or None
-        What each adds to the score s in [0, 1]: (1 - w) Phi(cos) and w Phi(-m).
+    parts : Parts or None
+        None for methods other than HyCal.
     """
 
     shots: int
     nearest: tuple[Neighbour, ...]
-    weight: float | None = None
-    cosine: float | None = None
-    distance: float | None = None
-    cosine_share: float | None = None
-    distance_share: float | None = None
+    parts: Parts | None = None
 
 
 @dataclass(frozen=True)
@@ -102,11 +114,11 @@ def answer(state: State, rows: npt.ArrayLike, *, top: int = 5, why: bool = False
     ]
 
 
-def nearest(query: Floats, label: Label, examples: Sequence[Example], most: int) -> tuple[Neighbour, ...]:
-    """Return the `most` examples nearest to a unit query."""
-    similarities = np.stack([example.row for example in examples]) @ query
+def nearest(query: Floats, label: Label, shelf: Shelf, most: int) -> tuple[Neighbour, ...]:
+    """Return the `most` examples of a class that are nearest to a unit query."""
+    similarities = shelf.rows @ query
     order = np.argsort(-similarities, kind="stable")[:most]
-    return tuple(Neighbour(label, float(similarities[number]), examples[number]) for number in order)
+    return tuple(Neighbour(label, float(similarities[number]), shelf.examples[number]) for number in order)
 
 
 class _Evidence:
@@ -121,16 +133,16 @@ class _Evidence:
     def __call__(self, row: int, column: int) -> Evidence:
         label = self._state.labels[column]
         shelf = self._state.shelves[label]
-        close = nearest(self._queries[row], label, shelf.examples, NEIGHBOURS)
-        if self._parts is None:
-            return Evidence(len(shelf.examples), close)
-        parts, weight = self._parts, float(self._parts.weight[column])
-        return Evidence(
-            len(shelf.examples),
-            close,
-            weight,
-            float(parts.cosine[row, column]),
-            float(parts.distance[row, column]),
-            (1.0 - weight) * float(parts.cosine_level[row, column]),
-            weight * float(parts.distance_level[row, column]),
-        )
+        close = nearest(self._queries[row], label, shelf, NEIGHBOURS)
+        return Evidence(len(shelf.examples), close, None if self._parts is None else _parts(self._parts, row, column))
+
+
+def _parts(explanation: Explanation, row: int, column: int) -> Parts:
+    weight = float(explanation.weight[column])
+    return Parts(
+        weight,
+        float(explanation.cosine[row, column]),
+        float(explanation.distance[row, column]),
+        (1.0 - weight) * float(explanation.cosine_level[row, column]),
+        weight * float(explanation.distance_level[row, column]),
+    )

@@ -12,7 +12,7 @@ from hycal.validation import Label
 
 T = TypeVar("T", str, Label)
 
-SHOTS = (1, 2, 5, 10, 20, 50)
+SHOTS = (0, 1, 2, 5, 10, 20, 50)
 
 
 @dataclass(frozen=True)

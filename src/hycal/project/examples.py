@@ -58,7 +58,14 @@ class Shelf:
     @cached_property
     def record(self) -> ClassRecord:
         """What the classifier learns of it; one object for the life of the shelf, so that nothing is derived twice."""
-        return ClassRecord(ClassStatistics.of(np.stack([e.row for e in self.examples])), self.domain, self.text)
+        return ClassRecord(ClassStatistics.of(self.rows), self.domain, self.text)
+
+    @property
+    def rows(self) -> Floats:
+        """The embeddings, shape (K, d); none for a class that was only announced by its text."""
+        if self.examples:
+            return np.stack([example.row for example in self.examples])
+        return np.empty((0, 0 if self.text is None else len(self.text)), np.float32)
 
     @cached_property
     def digest(self) -> bytes:

@@ -55,12 +55,22 @@ def _class(state: State, name: str) -> Target | None:
     by_name = {str(label): label for label in state.labels}
     if name in by_name:
         return _whole("class", name, state, [by_name[name]])
-    short = [label for label in state.labels if str(label).endswith(f"/{name}")] if name else []
+    short = _short(state, name)
     if len(short) > 1:
         raise HyCalError(
             f"{name!r} is a class of {len(short)} domains: {', '.join(map(str, short))}. Use the whole label."
         )
     return _whole("class", str(short[0]), state, short) if short else None
+
+
+def class_called(state: State, name: str) -> Label | None:
+    """Return the only class of that name in any domain, without the domain; None if there is none, or several."""
+    found = _short(state, name)
+    return found[0] if len(found) == 1 else None
+
+
+def _short(state: State, name: str) -> list[Label]:
+    return [label for label in state.labels if name and str(label).partition("/")[2] == name]
 
 
 def _domain(state: State, name: str) -> Target | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -59,6 +59,7 @@ def see(
     watch: Callable[[Tick], None] | None = None,
     names: Sequence[str] | None = None,
     thumbnails: bool = True,
+    known: Container[bytes] = (),
 ) -> Seen:
     """Embed images and make their thumbnails. An image that cannot be used is skipped, with its reason.
 
@@ -74,18 +75,22 @@ def see(
         What the project calls the images; by default the names of the sources.
     thumbnails : bool, default=True
         Whether to make thumbnails: up to 3 kB for each image in the file.
+    known : container of bytes
+        Content hashes that the project knows already: they need no thumbnail again.
     """
     result = embed(sources, encoder, store=store, watch=watch)
-    wanted = [sources[number] for number in result.kept]
-    small: Iterable[bytes] = [b""] * len(wanted)
-    if thumbnails:
-        with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="hycal-thumbnail") as pool:
-            small = list(pool.map(_thumbnail_of, wanted, result.keys))
+    new = {
+        key: sources[number]
+        for number, key in zip(result.kept, result.keys, strict=True)
+        if thumbnails and key not in known
+    }
+    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="hycal-thumbnail") as pool:
+        pictures = dict(zip(new, pool.map(_thumbnail_of, new.values(), new), strict=True))
     rows = unit_rows(result.rows) if len(result.rows) else result.rows
     called = [source.name for source in sources] if names is None else names
     examples = {
-        int(number): Example(row, key, called[number], picture)
-        for number, row, key, picture in zip(result.kept, rows, result.keys, small, strict=True)
+        int(number): Example(row, key, called[number], pictures.get(key, b""))
+        for number, row, key in zip(result.kept, rows, result.keys, strict=True)
     }
     return Seen(examples, result.skipped)
 

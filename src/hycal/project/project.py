@@ -9,15 +9,18 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from hycal import modelfile
+from hycal.atomic import sync_folder
 from hycal.errors import HyCalError, ModelFileError
 from hycal.project import changes
 from hycal.project.changes import Arrival, Receipt
 from hycal.project.examples import Example
 from hycal.project.finding import find, image
+from hycal.project.journal import append, frame_of, journal_of, replay
 from hycal.project.locking import SECONDS_TO_WAIT, writing
 from hycal.project.state import State
 from hycal.project.storing import project_content, state_of
@@ -25,6 +28,9 @@ from hycal.validation import Floats
 
 T = TypeVar("T")
 _Stamp = tuple[int, int, int] | None
+
+MOST_FRAMES = 256  # of a journal, before the file takes them in
+MOST_JOURNAL_BYTES = 16 * 2**20
 
 
 class Project:
@@ -35,6 +41,11 @@ class Project:
     path : path
     empty : State, optional
         What the project starts with if there is no file yet. Nothing is written before the first change.
+    journal : bool, default=False
+        Append changes to a journal beside the file, which takes them in now and then and on `close`: a change then
+        costs what it changes, not what the model weighs. For programs that make many; readers notice no difference.
+    seconds_to_wait : float
+        How long a change waits for another writer before it gives up.
 
     Examples
     --------
@@ -51,19 +62,35 @@ class Project:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], empty: State | None = None, *, seconds_to_wait: float = SECONDS_TO_WAIT
+        self,
+        path: str | os.PathLike[str],
+        empty: State | None = None,
+        *,
+        journal: bool = False,
+        seconds_to_wait: float = SECONDS_TO_WAIT,
     ) -> None:
         self.path = Path(path)
         self._empty = empty
+        self._appends = journal
         self._seconds = seconds_to_wait
         self._refreshing = threading.Lock()
-        self._stamp: _Stamp = None
-        self._state = self._read()
+        self._seen = self._read()
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], state: State) -> Project:
+        """Write a new project file that holds `state`; an existing file is never replaced."""
+        target = Path(path)
+        _check_folder(target)
+        with writing(target):
+            if target.exists():
+                raise HyCalError(f"{target} exists already and is not replaced. Choose another name, or remove it.")
+            modelfile.write(target, project_content(state))
+        return cls(target)
 
     @property
     def state(self) -> State:
         """The last state that was read or written: whole, and never changed."""
-        return self._state
+        return self._seen.state
 
     @property
     def exists(self) -> bool:
@@ -73,9 +100,15 @@ class Project:
     def refresh(self) -> State:
         """Return the state in the file, reading it if another process has changed it."""
         with self._refreshing:
-            if self._stamp_now() != self._stamp:
-                self._state = self._read()
-            return self._state
+            if self._stamps() != self._seen.stamps:
+                self._seen = self._read()
+            return self._seen.state
+
+    def close(self) -> None:
+        """Let the file take in what the journal holds."""
+        if self._appends and journal_of(self.path).exists():
+            with writing(self.path, seconds=self._seconds):
+                self._write(self.refresh())
 
     def learn(self, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Receipt:
         """Learn images; see `hycal.project.changes.learn`."""
@@ -92,7 +125,7 @@ class Project:
             target = image(state, name) if isinstance(name, bytes) else find(state, name)
             return changes.forget(state, target, for_good=for_good)
 
-        return self.change(step)
+        return self.change(step, whole=for_good)  # a journal would still hold it
 
     def rename(self, old: str, new: str) -> Receipt:
         """Rename a class or a domain."""
@@ -106,32 +139,86 @@ class Project:
         """Learn all that another project learned."""
         return self.change(lambda state: changes.merge(state, other))
 
-    def change(self, step: Callable[[State], tuple[State, T]]) -> T:
+    def change(self, step: Callable[[State], tuple[State, T]], *, whole: bool = False) -> T:
         """Make the state that `step` leads to, on the disk first; if anything fails, all is as it was."""
-        if not self.path.absolute().parent.is_dir():
-            raise HyCalError(f"Cannot write {self.path}: the folder {self.path.parent} does not exist. Make it first.")
+        _check_folder(self.path)
         with writing(self.path, seconds=self._seconds):
             before = self.refresh()
             following, result = step(before)
             if following is not before:
-                modelfile.write(self.path, project_content(following))
-                with self._refreshing:
-                    self._state, self._stamp = following, self._stamp_now()
+                self._append(following) if self._appends and not whole and self.exists else self._write(following)
         return result
 
-    def _read(self) -> State:
-        self._stamp = self._stamp_now()  # before reading: a change that comes in between is seen next time
-        if self._stamp is None and self._empty is not None:
-            return self._empty
-        if self._stamp is None:
+    def _append(self, following: State) -> None:
+        seen = self._seen
+        journal, frame = journal_of(self.path), frame_of(seen.state, following)
+        if seen.frames >= MOST_FRAMES or seen.used + len(frame) > MOST_JOURNAL_BYTES:
+            self._write(following)
+            return
+        new = not journal.exists()
+        append(journal, frame, used=seen.used)
+        if new:
+            sync_folder(journal.parent)
+        self._show(following, frames=seen.frames + 1, used=seen.used + len(frame))
+
+    def _write(self, following: State) -> None:
+        modelfile.write(self.path, project_content(following))
+        if journal_of(self.path).exists():
+            journal_of(self.path).unlink()
+            sync_folder(self.path.parent)
+        self._show(following, frames=0, used=0)
+
+    def _show(self, state: State, *, frames: int, used: int) -> None:
+        with self._refreshing:
+            self._seen = _Seen(state, self._stamps(), frames, used)
+
+    def _read(self) -> _Seen:
+        while True:
+            stamps = self._stamps()  # before reading: a change that comes in between is seen next time
+            if stamps[0] is None:
+                return _Seen(self._start(), stamps)
+            state = state_of(modelfile.read(self.path))
+            journal = _content(journal_of(self.path))
+            if self._stamps()[0] == stamps[0]:  # else the file took the journal in after we had read the file
+                found = replay(state, journal, source=journal_of(self.path))
+                return _Seen(found.state, stamps, found.frames, found.used)
+
+    def _start(self) -> State:
+        if self._empty is None:
             raise ModelFileError(
                 f"There is no model at {self.path}. Check the path; `hycal learn {self.path} FOLDER` makes one."
             )
-        return state_of(modelfile.read(self.path))
+        return self._empty
 
-    def _stamp_now(self) -> _Stamp:
-        try:
-            status = self.path.stat()
-        except FileNotFoundError:
-            return None
-        return status.st_ino, status.st_size, status.st_mtime_ns
+    def _stamps(self) -> tuple[_Stamp, _Stamp]:
+        return _stamp(self.path), _stamp(journal_of(self.path))
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What was last read or written: the state, the files it was in, and how much of the journal counts."""
+
+    state: State
+    stamps: tuple[_Stamp, _Stamp]
+    frames: int = 0
+    used: int = 0
+
+
+def _stamp(path: Path) -> _Stamp:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _check_folder(path: Path) -> None:
+    if not path.absolute().parent.is_dir():
+        raise HyCalError(f"Cannot write {path}: the folder {path.parent} does not exist. Make it first.")

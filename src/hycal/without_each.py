@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from hycal.bank import Shape
 from hycal.parallel import side_by_side
@@ -21,26 +22,26 @@ from hycal.statistics import covariance_factors, directions
 from hycal.validation import Doubles, Floats
 
 
-def own_without_each(members: Sequence[ClassRecord], shape: Shape) -> tuple[Floats, Floats]:
+def own_without_each(
+    members: Sequence[ClassRecord], shape: Shape, *, wanted: npt.NDArray[np.intp]
+) -> tuple[Floats, Floats]:
     """Return cosine, and -delta times the squared Mahalanobis distance, of each sample to its class without it.
 
-    Both of shape (N,), class after class. A sample that is alone in its class has no class left: both are 0.
+    Both of shape (N,), class after class; 0 for classes that are not `wanted`, which must have two samples or more.
     """
     ends = np.cumsum([member.count for member in members])
-    cosines, closeness = np.empty(ends[-1], np.float32), np.empty(ends[-1], np.float32)
+    cosines, closeness = np.zeros(ends[-1], np.float32), np.zeros(ends[-1], np.float32)
 
-    def work(number: int) -> None:
-        rows = slice(ends[number] - members[number].count, ends[number])
-        cosines[rows], closeness[rows] = _class_without_each(members[number], shape)
+    def work(column: int) -> None:
+        rows = slice(ends[column] - members[column].count, ends[column])
+        cosines[rows], closeness[rows] = _class_without_each(members[column], shape)
 
-    side_by_side(work, range(len(members)))
+    side_by_side(work, wanted.tolist())
     return cosines, closeness
 
 
 def _class_without_each(member: ClassRecord, shape: Shape) -> tuple[Doubles, Doubles]:
     count = member.count
-    if count == 1:
-        return np.zeros(1), np.zeros(1)
     samples = member.statistics.samples.astype(np.float64)
     text = np.zeros(samples.shape[1]) if member.text is None else member.text.astype(np.float64)
     fused = shape.fusion.fuse(samples, text)
