@@ -124,5 +124,5 @@ def check_grid(folder: Path, cluster: str, monkeypatch: pytest.MonkeyPatch) -> N
         {name: content for name, content in tree(folder / out).items() if not name.startswith("timing")}
         for out in ("alone", "grid")
     )
-    assert len(alone) == 9 + 3
+    assert len(alone) == 9 + 1 + 3  # cells, a view, lists of samples
     assert alone == spread
