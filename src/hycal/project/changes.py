@@ -77,7 +77,7 @@ def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats]
     fresh, skipped = _news(state, arrivals)
     changes = {label: _grown(state, label, examples, texts or {}) for label, examples in fresh.items()}
     counts = {label: len(examples) for label, examples in fresh.items()}
-    what = f"{_images(counts)} of {_classes(counts)}"
+    what = f"{_images(counts)} of {_classes(counts)}" if counts else "no new images"
     return _step(state, changes, "learn", what, counts, skipped, memo=_remembered(state, changes, fresh))
 
 
@@ -145,7 +145,7 @@ def merge(state: State, other: State) -> Outcome:
         for label, examples in fresh.items()
     }
     counts = {label: len(examples) for label, examples in fresh.items()}
-    what = f"{_images(counts)} of {_classes(counts)} from another model"
+    what = f"{_images(counts)} of {_classes(counts)} from another model" if counts else "no new images"
     return _step(state, changes, "merge", what, counts, skipped, memo={**other.memo, **state.memo})
 
 
