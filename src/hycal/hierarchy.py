@@ -16,25 +16,16 @@ and q = -|z|^2/2 - log|W_g|/2 for the domain: q plus the distance evidence is th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cholesky, eigh, solve_triangular
-from scipy.linalg.lapack import dtrtri
 
-from hycal.discriminant import class_means
 from hycal.leave_one_out import Samples
-from hycal.records import ClassRecord, Records
-from hycal.ridge import gram_matrix
 from hycal.statistics import directions
 from hycal.validation import Doubles, Floats
 
 _NO_SPREAD = 1e-10  # mean squared deviation of samples that differ by rounding alone
-_BETWEEN_STRENGTH = 0.25  # classes per dimension that an isotropic B is worth
-_LEAST_BETWEEN = 1e-3  # variance of class means, in units of the variance within
 _LEAST_LEFT = 0.05  # of a precision's denominator once a sample is taken away
 
 
@@ -136,53 +127,84 @@ class DomainGaussians:
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """All domains, and the counts and plain means of all classes."""
+    """All domains; the domain of each class, and its plain mean."""
 
     prior: Prior
     domains: tuple[DomainGaussians, ...]
     domain_of: npt.NDArray[np.intp]
+    means: Doubles
 
     def held_out(self, samples: Samples) -> tuple[Doubles, Doubles]:
-        """Return q, (n, G), and evidence, (2, n, C), of samples, each without itself in its class and its domain.
+        """Return q, (n, G), and evidence, (2, n, C), of samples, each without itself.
 
-        What all data say (W0, b), the centre and the radius of the domain stay as they are.
+        It leaves its class, its domain, and the scatter and class means of all data. What stays is the scale of these
+        (t, v, the trace of B), the centre and radius of its domain, and B for other classes than its own.
         """
         q, e = np.empty((len(samples.X), len(self.domains))), np.empty((2, len(samples.X), len(self.domain_of)))
+        of = self.domain_of[samples.own]
         for number, domain in enumerate(self.domains):
-            theirs = np.flatnonzero(self.domain_of[samples.own] != number)
-            q[theirs, number], e[:, theirs[:, None], domain.columns] = domain.evidence(samples.X[theirs])
-            mine = np.flatnonzero(self.domain_of[samples.own] == number)
+            mine, theirs = np.flatnonzero(of == number), np.flatnonzero(of != number)
             q[mine, number], e[:, mine[:, None], domain.columns] = self.held_out_within(domain, samples.at(mine))
+            q[theirs, number], e[:, theirs[:, None], domain.columns] = self._held_out_elsewhere(
+                domain, samples.at(theirs)
+            )
         return q, e
 
     def held_out_within(self, domain: DomainGaussians, samples: Samples) -> tuple[Doubles, Doubles]:
-        """Return q and evidence of samples of this domain; Sherman and Morrison give the precision without each."""
-        Z = domain.white(samples.X)
-        each, own, n = samples.each, np.searchsorted(domain.columns, samples.own), samples.counts
+        """Return q and evidence of samples of this domain."""
+        own, n = np.searchsorted(domain.columns, samples.own), samples.counts
+        Z, offsets = domain.white(samples.X), domain.offsets[own]
         gap = Z - domain.plain[own]
-        a = n / (n - 1.0) * self.prior.influence / domain.weight
-        left = np.maximum(1.0 - a * np.einsum("nd,nd->n", gap, gap), _LEAST_LEFT)
-        form = _Updated((domain.weight - 1.0) / domain.weight, a / left, gap)
-        plain = domain.plain[own] - gap / (n - 1.0)[:, None]
-        offsets = domain.offsets[own]
         without = (n[:, None] * offsets - (samples.X - domain.centre)) / (n - 1.0)[:, None]
+        form = _Updated.of(gap, n, self.prior.influence, domain.weight, domain.weight - 1.0)
         posterior = self.prior.posterior_without(offsets, without, n - 1) @ domain.whitening
-        along, squares = form.with_rows(Z, domain.posterior), form.squares_of(domain.posterior)
-        directed, lengths = form.with_rows(Z, domain.plain), form.squares_of(domain.plain)
-        along[each, own], squares[each, own] = form.pairs(Z, posterior), form.pairs(posterior, posterior)
-        directed[each, own], lengths[each, own] = form.pairs(Z, plain), form.pairs(plain, plain)
-        directed *= domain.radius / np.sqrt(np.maximum(lengths, _NO_SPREAD))
-        log_det = domain.log_det - 0.5 * (Z.shape[1] * np.log(form.scale) - np.log(left))
-        return -0.5 * form.pairs(Z, Z) - log_det, np.stack([along - 0.5 * squares, directed])
+        return form.evidence(domain, Z, (own, domain.plain[own] - gap / (n - 1.0)[:, None], posterior))
+
+    def _held_out_elsewhere(self, domain: DomainGaussians, samples: Samples) -> tuple[Doubles, Doubles]:
+        """Return q and evidence of samples of other domains, which are in this one's covariance through W0 alone."""
+        gap = (samples.X - self.means[samples.own]) @ domain.whitening
+        form = _Updated.of(gap, samples.counts, self.prior.influence - 1.0, domain.weight, domain.weight)
+        return form.evidence(domain, domain.white(samples.X), None)
 
 
 @dataclass(frozen=True, eq=False)
 class _Updated:
-    """The inner products scale (x.y + k (g.x)(g.y)), one for each sample."""
+    """White space without a sample: inner products scale (x.y + k (g.x)(g.y)), by Sherman and Morrison, for each.
+
+    Attributes
+    ----------
+    scale : float
+    k, left : ndarrays of shape (n,)
+        `left` is what is left of the determinant, but for the scale.
+    g : ndarray of shape (n, d)
+        The white sample less the mean of its class.
+    """
 
     scale: float
     k: Doubles
     g: Doubles
+    left: Doubles
+
+    @classmethod
+    def of(cls, gap: Doubles, counts: npt.NDArray[np.int64], influence: float, weight: float, after: float) -> _Updated:
+        """Take n/(n-1) `influence` gg' from a scatter that was divided by `weight`, and divide by `after`."""
+        a = counts / (counts - 1.0) * influence / weight
+        left = np.maximum(1.0 - a * np.einsum("nd,nd->n", gap, gap), _LEAST_LEFT)
+        return cls(after / weight, a / left, gap, left)
+
+    def evidence(
+        self, domain: DomainGaussians, Z: Doubles, own: tuple[npt.NDArray[np.intp], Doubles, Doubles] | None
+    ) -> tuple[Doubles, Doubles]:
+        """Return q and evidence; `own` says where each sample's class is, and its plain and posterior mean now."""
+        along, squares = self.with_rows(Z, domain.posterior), self.squares_of(domain.posterior)
+        directed, lengths = self.with_rows(Z, domain.plain), self.squares_of(domain.plain)
+        if own is not None:
+            at, plain, posterior = (np.arange(len(Z)), own[0]), own[1], own[2]
+            along[at], squares[at] = self.pairs(Z, posterior), self.pairs(posterior, posterior)
+            directed[at], lengths[at] = self.pairs(Z, plain), self.pairs(plain, plain)
+        directed *= domain.radius / np.sqrt(np.maximum(lengths, _NO_SPREAD))
+        log_det = domain.log_det - 0.5 * (Z.shape[1] * np.log(self.scale) - np.log(self.left))
+        return -0.5 * self.pairs(Z, Z) - log_det, np.stack([along - 0.5 * squares, directed])
 
     def pairs(self, X: Doubles, Y: Doubles) -> Doubles:
         """Return that of each row of X with the row of Y."""
@@ -200,101 +222,6 @@ class _Updated:
         """Return that of all `rows` with themselves."""
         square: Doubles = self.scale * (np.sum(rows**2, axis=1) + self.k[:, None] * (self.g @ rows.T) ** 2)
         return square
-
-
-def build(records: Records, *, strength: float, ridge: float) -> Hierarchy:
-    """Return the hierarchy of classes, domains and all data.
-
-    Parameters
-    ----------
-    records : Records
-    strength : float
-        tau: how many samples the covariance of all data is worth to a domain, in units of the dimension.
-    ridge : float
-        e: the share of the identity in the covariance of all data.
-    """
-    names, domain_of = np.unique(records.domains, return_inverse=True)
-    columns = [np.flatnonzero(domain_of == number) for number in range(len(names))]
-    moments = [_Moments.of([records.ordered[column] for column in group]) for group in columns]
-    prior = _prior(moments, strength * records.width, ridge)
-    domains = (_domain(group, moment, prior) for group, moment in zip(columns, moments, strict=True))
-    return Hierarchy(prior, tuple(domains), domain_of)
-
-
-@dataclass(frozen=True, eq=False)
-class _Moments:
-    """The classes of a domain: counts, the mean of their means, their means less it, and the scatter around them."""
-
-    counts: npt.NDArray[np.int64]
-    centre: Doubles
-    offsets: Doubles
-    scatter: Doubles
-
-    @classmethod
-    def of(cls, records: Sequence[ClassRecord]) -> _Moments:
-        counts = np.array([record.count for record in records])
-        rows = np.concatenate([record.statistics.samples for record in records]).astype(np.float64)
-        means = class_means(rows, counts)
-        centre = means.mean(axis=0)
-        rows -= centre
-        offsets = means - centre
-        # Sum n (mu - m)(mu - m)' is taken from the scatter around m: no copy of the samples less their class mean.
-        lower = gram_matrix(rows.shape[1], [rows]) - (offsets.T * counts) @ offsets
-        return cls(counts, centre, offsets, lower)
-
-    @property
-    def freedom(self) -> int:
-        """N - C."""
-        return int(self.counts.sum()) - len(self.counts)
-
-
-def _prior(moments: Sequence[_Moments], tau: float, ridge: float) -> Prior:
-    offsets, counts = (np.concatenate([getattr(part, name) for part in moments]) for name in ("offsets", "counts"))
-    classes, d = offsets.shape
-    within_freedom = max(sum(part.freedom for part in moments), 1)
-    spread = sum(float(np.trace(part.scatter)) for part in moments) / within_freedom
-    if spread <= _NO_SPREAD:  # no class has two samples that differ: a unit vector's variance stands in
-        W, influence = np.eye(d) / d, 0.0
-    else:
-        influence = (1.0 - ridge) / within_freedom
-        W = influence * np.sum([part.scatter for part in moments], axis=0)
-        W.flat[:: d + 1] += ridge * spread / d
-    L = cholesky(W, lower=True, check_finite=False)
-    white = solve_triangular(L, offsets.T, lower=True, check_finite=False).T
-    freedom = max(classes - len(moments), 1)
-    noise = float(np.sum(1.0 / counts)) * freedom / classes
-    scatter = white.T @ white - noise * np.eye(d)
-    pseudo = _BETWEEN_STRENGTH * d
-    level = max(float(np.trace(scatter)) / d / freedom, _LEAST_BETWEEN)
-    scatter.flat[:: d + 1] += pseudo * level
-    b, V = eigh(scatter / (freedom + pseudo), driver="evd", overwrite_a=True, check_finite=False)
-    return Prior(
-        within=W,
-        strength=tau,
-        influence=1.0 + tau * influence,
-        to_basis=solve_triangular(L, V, lower=True, trans="T", check_finite=False),
-        from_basis=V.T @ L.T,
-        between=np.maximum(b, _LEAST_BETWEEN),
-        freedom=freedom + pseudo,
-    )
-
-
-def _domain(columns: npt.NDArray[np.intp], moments: _Moments, prior: Prior) -> DomainGaussians:
-    weight, offsets = moments.freedom + prior.strength, moments.offsets
-    L = cholesky((moments.scatter + prior.strength * prior.within) / weight, lower=True, check_finite=False)
-    whitening: Any = dtrtri(L, lower=1)[0].T
-    posterior = prior.posterior(offsets, moments.counts) @ whitening
-    return DomainGaussians(
-        columns=columns,
-        centre=moments.centre,
-        whitening=whitening,
-        log_det=float(np.sum(np.log(np.diag(L)))),
-        weight=weight,
-        offsets=offsets,
-        plain=offsets @ whitening,
-        posterior=posterior,
-        radius=float(np.sqrt(np.mean(np.sum(posterior**2, axis=1)))),
-    )
 
 
 def in_float32(domain: DomainGaussians) -> tuple[Floats, Floats, Floats, Floats]:

@@ -10,9 +10,9 @@ from hycal.bench.embedded import load_domains
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import load_setting
 from hycal.data.bundled import load_xd8
-from hycal.hierarchy import build
 from hycal.leave_one_out import Samples
 from hycal.records import Step
+from hycal.shrinking import build
 from hycal.streams import LearningStep, Stream, learn
 
 STREAM = Stream.synthetic(3, shots=[[3, 1, 4], [2, 6, 7], [5, 5]], width=12)

@@ -13,10 +13,11 @@ from scipy.special import log_softmax
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.base import IncrementalClassifier
-from hycal.hierarchy import Hierarchy, build, in_float32
+from hycal.hierarchy import Hierarchy, in_float32
 from hycal.leave_one_out import Samples
 from hycal.parallel import in_chunks
 from hycal.records import Records
+from hycal.shrinking import build
 from hycal.tempering import Pull, fit_weights
 from hycal.validation import Doubles, Floats
 from hycal.zero_shot import LOGIT_SCALE
