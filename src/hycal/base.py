@@ -23,7 +23,7 @@ from hycal.contents import content_of
 from hycal.errors import HyCalError
 from hycal.memory import Derived, Memory
 from hycal.records import Records, Step
-from hycal.validation import check_label, check_labels, check_queries, check_samples, check_text
+from hycal.validation import Floats, check_label, check_labels, check_queries, check_samples, check_text
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
 
@@ -226,9 +226,12 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
         """Return the scores and the labels of their columns, both of one and the same model."""
         current = self._current()
         columns = None if classes is None else current.records.columns(classes)
-        queries = check_queries(X, width=current.records.width, owner=type(self).__name__)
+        queries = self._queries(X)
         labels = current.records.classes
         return self._score(current.value, queries, columns), labels if columns is None else labels[columns]
+
+    def _queries(self, X: npt.ArrayLike) -> Floats:
+        return check_queries(X, width=self._table.width, owner=type(self).__name__)
 
     def _current(self) -> Derived:
         """Return what is derived from the present records and parameters, building it if they changed."""

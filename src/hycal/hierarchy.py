@@ -36,7 +36,7 @@ class Prior:
     Attributes
     ----------
     within : ndarray of shape (d, d)
-        W0.
+        W0; only the lower triangle counts.
     strength : float
         tau, in samples.
     influence : float

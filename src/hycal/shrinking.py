@@ -1,4 +1,4 @@
-"""From records to the hierarchy of `hycal.hierarchy`: moments of every domain, then what all data say, then shrinking."""
+"""From records to the hierarchy of `hycal.hierarchy`: the moments of domains, what all data say, then shrinking."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def build(records: Records, *, strength: float, ridge: float) -> Hierarchy:
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """The classes of a domain: counts, the mean of their means, their means less it, and the scatter around them."""
+    """The classes of a domain: counts, the mean of their means, their means less it, and the scatter around them.
+
+    Of the scatter only the lower triangle counts.
+    """
 
     counts: npt.NDArray[np.int64]
     centre: Doubles

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.base import IncrementalClassifier
 from hycal.hierarchy import Hierarchy, in_float32
-from hycal.leave_one_out import Samples
+from hycal.leave_one_out import Samples, spread_rows
 from hycal.parallel import in_chunks
 from hycal.records import Records
 from hycal.shrinking import build
@@ -93,6 +93,10 @@ class HierarchicalHyCal(IncrementalClassifier):
         self.ridge = ridge
         self.text = text
 
+    @property
+    def _temperature(self) -> float:
+        return 1.0  # the weights were fitted on held-out samples
+
     def _derive(self, records: Records, previous: Any) -> _Fitted:
         hierarchy = build(records, strength=self.strength, ridge=self.ridge)
         texts = tuple(self._texts(records, domain.columns) for domain in hierarchy.domains)
@@ -152,27 +156,13 @@ def _log_posterior(
     return scores
 
 
-def _held_out_rows(records: Records, columns: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
-    """Return at most `most` samples of a domain to hold out, as many of each class of two or more as there is room for.
-
-    Classes come in an order that depends on their samples alone: the choice knows no labels and no calls.
-    """
-    starts = np.cumsum(records.counts) - records.counts
-    several = [column for column in columns if records.counts[column] > 1]
-    if len(several) > most:
-        several.sort(key=lambda column: records.ordered[column].statistics.samples[0].tobytes())
-    each = max(most // max(len(several), 1), 1)
-    rows = [starts[column] + np.arange(min(each, records.counts[column])) for column in several[:most]]
-    return np.concatenate(rows) if rows else np.empty(0, np.intp)
-
-
 def _class_weights(
     records: Records, everything: Samples, hierarchy: Hierarchy, texts: Sequence[Floats | None]
 ) -> Doubles:
     """Return the weights in each domain under which held-out samples are most likely to be told from its classes."""
     weights = np.zeros((len(texts), 3))
     for number, (domain, vectors) in enumerate(zip(hierarchy.domains, texts, strict=True)):
-        samples = everything.at(_held_out_rows(records, domain.columns, _HELD_OUT))
+        samples = everything.at(spread_rows(records, domain.columns, _HELD_OUT))
         evidence = [*hierarchy.held_out_within(domain, samples)[1]]
         if vectors is not None:
             evidence.append((samples.X @ vectors.T).astype(np.float64))
@@ -186,7 +176,7 @@ def _domain_weight(records: Records, everything: Samples, hierarchy: Hierarchy) 
     """Return the weight under which held-out samples are most likely to be told to be of their domain."""
     if len(hierarchy.domains) == 1:
         return _DOMAIN_WEIGHT
-    rows = [_held_out_rows(records, domain.columns, _HELD_OUT_OF_DOMAIN) for domain in hierarchy.domains]
+    rows = [spread_rows(records, domain.columns, _HELD_OUT_OF_DOMAIN) for domain in hierarchy.domains]
     samples = everything.at(np.concatenate(rows))
     q, (distance, _) = hierarchy.held_out(samples)
     energies = np.stack([distance[:, domain.columns].max(axis=1) for domain in hierarchy.domains], axis=1) + q
