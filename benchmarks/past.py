@@ -13,6 +13,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -146,7 +147,7 @@ def accuracy_table(title: str, domains: Callable[[str, int], list[Domain]], kept
         cells = []
         for setting in SHOTS:
             found = [
-                kept(f"{title}/{name}/{setting}/{seed}", lambda s=setting, k=seed: _cell(name, domains(s, k)))  # type: ignore[misc]
+                kept(f"{title}/{name}/{setting}/{seed}", partial(_cell, name, partial(domains, setting, seed)))
                 for seed in SEEDS
             ]
             cells += np.mean(found, axis=0).tolist()
@@ -156,7 +157,8 @@ def accuracy_table(title: str, domains: Callable[[str, int], list[Domain]], kept
         )
 
 
-def _cell(name: str, domains: Sequence[Domain]) -> tuple[float, float]:
+def _cell(name: str, draw: Callable[[], list[Domain]]) -> tuple[float, float]:
+    domains = draw()
     return measured(learned(METHODS[name], domains), domains)
 
 

@@ -23,6 +23,7 @@ from hycal.contents import content_of
 from hycal.errors import HyCalError
 from hycal.memory import Derived, Memory
 from hycal.records import Records, Step
+from hycal.tuning import chosen
 from hycal.validation import Floats, check_label, check_labels, check_queries, check_samples, check_text
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
@@ -145,6 +146,13 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
         self._install(mine.merge(other._table))
         self.encoder_ = self.encoder_ or other.encoder_
         return self
+
+    def tune(self) -> Self:
+        """Set the parameters to those under which learned samples, each left out in turn, are most likely.
+
+        Uses training samples alone; `hycal.tuning.VALUES` lists what is tried. The samples stay as they are.
+        """
+        return self.set_params(**chosen(self, self._table))
 
     # What was learned
 

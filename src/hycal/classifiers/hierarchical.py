@@ -26,7 +26,7 @@ _CLASS_WEIGHT = 0.05  # of either evidence for a class, where no sample can be h
 _DOMAIN_WEIGHT = 0.025  # of that for a domain
 _PULL = 10.0  # nats: what doubling a weight costs, half of it
 _HELD_OUT = 200  # samples of a domain that its weights are fitted on
-_HELD_OUT_OF_DOMAIN = 50  # samples of a domain that the weight of domains is fitted on
+_HELD_OUT_OF_DOMAIN = 40  # samples of a domain that the weight of domains is fitted on
 
 
 @dataclass(frozen=True, eq=False)
