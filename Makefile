@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo test test-torch lint bench methods clean
+.PHONY: help demo test test-browser test-torch screenshots lint bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -13,8 +13,11 @@ $(READY): pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
-demo: $(READY)  ## learn eight visual disciplines one after another and print the accuracy matrix
-	$(BIN)/python examples/disciplines.py
+demo: $(READY)  ## the benchmark on the bundled disciplines: all methods, four seeds, then the report (results in demo/)
+	$(BIN)/hycal bench run xd8-balanced xd8-cross-scale xd8-high-scale --methods "all study:metrics" --out demo
+	$(BIN)/hycal bench run xd8-high-scale --methods "study:alpha-beta study:lambda-gamma" --seeds 0 --out demo
+	$(BIN)/hycal bench efficiency --out demo
+	$(BIN)/hycal bench report demo
 
 lint: $(READY)  ## style, types, import contract
 	$(BIN)/ruff check .
@@ -24,6 +27,18 @@ lint: $(READY)  ## style, types, import contract
 
 test: lint  ## lint, then every default test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n 2
+
+BROWSER_READY := .venv/browser-ready
+
+$(BROWSER_READY): $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,browser]'
+	@touch $@
+
+test-browser: $(BROWSER_READY)  ## the page in a real Chromium; a missing browser is a failure
+	browser=$$(tools/find_browser) && HYCAL_BROWSER=$$browser OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q tests/browser
+
+screenshots: $(BROWSER_READY)  ## the page's pictures in docs/images
+	browser=$$(tools/find_browser) && HYCAL_BROWSER=$$browser HYCAL_SCREENSHOTS=docs/images $(BIN)/pytest -q tests/browser/test_screenshots.py
 
 test-torch:  ## agreement of the torch back ends, in an environment of its own (torch 2.13.0, pinned; CPU is enough)
 	$(PYTHON) -m venv .venv-torch
@@ -38,4 +53,4 @@ methods: $(READY)  ## time, memory and accuracy of every method on real embeddin
 	$(BIN)/python -m benchmarks.stream
 
 clean:  ## remove everything that make made
-	rm -rf .venv .venv-torch build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv demo .venv-torch build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

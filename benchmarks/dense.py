@@ -13,9 +13,14 @@ def _unit(x: Floats) -> Floats:
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
+def _fuse(images: Floats, text: Floats) -> Floats:
+    """Return the unit sums; the released code scales both parts to length one at every call."""
+    return _unit(_unit(images) + _unit(text))
+
+
 def learn_class(samples: Floats, text: Floats, reg: float) -> tuple[Floats, Floats]:
     """Return the unit mean and the dense precision of one class."""
-    fused = _unit(samples + text)
+    fused = _fuse(samples, text)
     mean = _unit(fused.mean(axis=0))
     deviations = fused - mean
     covariance = deviations.T @ deviations / (len(fused) - 1)
@@ -25,7 +30,7 @@ def learn_class(samples: Floats, text: Floats, reg: float) -> tuple[Floats, Floa
 
 def measure_class(queries: Floats, mean: Floats, precision: Floats, text: Floats) -> tuple[Floats, Floats]:
     """Return cosine and negative Mahalanobis distance of every query to one class."""
-    fused = _unit(queries + text)
+    fused = _fuse(queries, text)
     deviations = fused - mean
     return fused @ mean, -np.einsum("nd,nd->n", deviations @ precision, deviations)
 

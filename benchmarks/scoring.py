@@ -91,8 +91,8 @@ def ratios(shots: int) -> None:
     dense_score = dense_measure + best_of(3, lambda: dense.blend(full[0], full[1], [shots] * CLASSES, 10, 5))
 
     model = learned(samples, texts)
-    bank = model._current().value
-    own_rows = bank.heads.shape[0] * bank.heads.shape[1] + len(bank.factors)
+    bank = model._current().value.bank
+    own_rows = len(bank.means) + len(bank.lengths) + len(bank.factors)
     products = [rng.standard_normal((rows, WIDTH), dtype=np.float32) for rows in (own_rows, CLASSES * (shots + 3))]
     fast_learn = best_of(3, lambda: learned(samples, texts))
     own, textbook = (best_of(15, partial(np.matmul, queries, matrix.T)) for matrix in products)
@@ -122,7 +122,7 @@ def growth(classes: int) -> None:
     queries = centres[:256]
     score_time = best_of(3, lambda: model.decision_function(queries))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    held = (model.nbytes_ + model._current().value.nbytes) / 1e9
+    held = (model.nbytes_ + model._current().value.bank.nbytes) / 1e9
     print(
         f"{classes:8d}  {learn_time:7.2f} s {learn_time / classes * 1e6:6.0f} µs/class"
         f"  {score_time * 1e3:8.1f} ms {score_time / classes * 1e6:6.1f} µs/class"

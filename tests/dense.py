@@ -30,6 +30,22 @@ def class_gaussian(z, reg, gamma, rule):
     return mean, np.linalg.inv(a * covariance + delta * identity)
 
 
+def _exact(rows):
+    return [None if x is None else unit(np.asarray(x, dtype=np.float64)) for x in rows]
+
+
+def background_distance(v, candidates, samples, texts, *, reg, gamma, fusion, rule):
+    """Squared distance of every query from all samples as one Gaussian, mean over the candidates it is fused with."""
+    if all(len(x) for x in samples) or not any(len(x) for x in samples):
+        return 0.0
+    pairs = np.concatenate([fuse(x, t, fusion) for x, t in zip(samples, texts, strict=True) if len(x)])
+    covariance = np.cov(pairs, rowvar=False) if len(pairs) > 1 else np.zeros((pairs.shape[1], pairs.shape[1]))
+    a, delta = (1 - reg, reg * gamma) if rule == "paper" else (1, reg)
+    precision = np.linalg.inv(a * covariance + delta * np.eye(pairs.shape[1]))
+    away = [fuse(v, t, fusion) - pairs.mean(axis=0) for t in candidates]
+    return np.mean([np.sum(y @ precision * y, axis=1) for y in away], axis=0)
+
+
 def normalise(scores):
     """z-score over the candidates (columns), then the Gaussian CDF."""
     if scores.shape[1] == 1:
@@ -43,6 +59,8 @@ def weight(count, alpha, beta, metric, rule):
         return 0.0
     if metric == "mahalanobis":
         return 1.0
+    if count == 0:
+        return 0.0
     if rule == "released" and count < alpha:
         return 0.0
     if metric == "average":
@@ -53,21 +71,36 @@ def weight(count, alpha, beta, metric, rule):
 
 
 def dense_scores(
-    queries, samples, texts, *, alpha=10, beta=5, reg=1e-4, gamma=1.0, fusion="sum", rule="paper", metric="dynamic"
+    queries,
+    samples,
+    texts,
+    *,
+    learned=None,
+    alpha=10,
+    beta=5,
+    reg=1e-4,
+    gamma=1.0,
+    fusion="sum",
+    rule="paper",
+    metric="dynamic",
 ):
     """Return the paper's scores in [0, 1], shape (n, C).
 
     queries: (n, d); samples: list of (K_c, d), one per class; texts: list of (d,), or of None for image fusion.
+    A class without samples has its text for a prototype and the relative distance 0. learned: samples and texts of all
+    classes where those scored are only some of them.
     """
     v = unit(np.asarray(queries, dtype=np.float64))
+    samples, texts = _exact(samples), _exact(texts)
+    pool = (samples, texts) if learned is None else (_exact(learned[0]), _exact(learned[1]))
+    far = background_distance(v, texts, *pool, reg=reg, gamma=gamma, fusion=fusion, rule=rule)
     cosine, closeness, weights = [], [], []
     for x, t in zip(samples, texts, strict=True):
-        x = unit(np.asarray(x, dtype=np.float64))
-        t = None if t is None else unit(np.asarray(t, dtype=np.float64))
-        mean, precision = class_gaussian(fuse(x, t, fusion), reg, gamma, rule)
+        pairs = fuse(x if len(x) else t[None], t, fusion)
+        mean, precision = class_gaussian(pairs, reg, gamma, rule)
         z = fuse(v, t, fusion)
         cosine.append(z @ mean)
-        closeness.append(-np.sum((z - mean) @ precision * (z - mean), axis=1))
+        closeness.append(far - np.sum((z - mean) @ precision * (z - mean), axis=1) if len(x) else np.zeros(len(v)))
         weights.append(weight(len(x), alpha, beta, metric, rule))
     w = np.array(weights)
     return w * normalise(np.stack(closeness, axis=1)) + (1 - w) * normalise(np.stack(cosine, axis=1))

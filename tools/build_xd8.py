@@ -9,22 +9,19 @@ clip-vit-b16-w8`. Only embeddings, labels and names are written, no image.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from hycal._version import __version__
 from hycal.commands.progress import embedding_progress
-from hycal.data.bundled import EmbeddedDomain, write_domains
+from hycal.data.bundled import write_domains
+from hycal.data.encoding import embed_sets, images_digest, in_order
 from hycal.data.folders import read_folder
-from hycal.data.samples import ImageSet, Sample
-from hycal.embedding import EmbeddingCache, embed
-from hycal.embedding.pipeline import Embedded
+from hycal.embedding import EmbeddingCache
 from hycal.embedding.store import EmbeddingStore, space_of
 from hycal.encoders.protocol import Encoder
 
@@ -40,49 +37,27 @@ LICENCE = (
 def build(images: Path, out: Path, *, encoder: Encoder, store: EmbeddingStore, console: Console) -> None:
     """Embed every image below `images` and write the package data to `out`."""
     sets = read_folder(images)
-    samples = [sample for name in sets for split in ("train", "test") for sample in sets[name].of(split)]
-    with embedding_progress(console, total=len(samples)) as watch:
-        result = embed([sample.source for sample in samples], encoder, store=store, watch=watch)
-    if result.skipped:
-        listing = "\n".join(f"  {skip.name}: {skip.reason}" for skip in result.skipped)
-        raise SystemExit(f"{len(result.skipped)} images cannot be used; nothing is written:\n{listing}")
-    domains, at = {}, 0
-    for name, images_of in sets.items():
-        domains[name] = _domain(images_of, result, at)
-        at += len(images_of.of("train", "test"))
-    write_domains(out, domains, provenance=_provenance(images, samples, encoder))
+    total = len(in_order(sets))
+    with embedding_progress(console, total=total) as watch:
+        domains, skipped = embed_sets(sets, encoder, store=store, watch=watch)
+    if skipped:
+        listing = "\n".join(f"  {skip.name}: {skip.reason}" for skip in skipped)
+        raise SystemExit(f"{len(skipped)} images cannot be used; nothing is written:\n{listing}")
+    write_domains(out, domains, provenance=_provenance(images_digest(sets, images), encoder))
     size = sum(path.stat().st_size for path in out.iterdir())
-    console.print(f"{out}: {len(samples):,} embeddings, {size:,} bytes")
+    console.print(f"{out}: {total:,} embeddings, {size:,} bytes")
     if size > MOST_BYTES:
         raise SystemExit(f"The package data is larger than {MOST_BYTES:,} bytes.")
 
 
-def _domain(images: ImageSet, result: Embedded, at: int) -> EmbeddedDomain:
-    train, test = images.of("train"), images.of("test")
-    middle, end = at + len(train), at + len(train) + len(test)
-    return EmbeddedDomain(
-        name=images.name,
-        train_x=result.rows[at:middle],
-        train_y=np.array([sample.label for sample in train], dtype=np.int64),
-        test_x=result.rows[middle:end],
-        test_y=np.array([sample.label for sample in test], dtype=np.int64),
-        class_names=images.class_names,
-    )
-
-
-def _provenance(images: Path, samples: list[Sample], encoder: Encoder) -> dict[str, Any]:
-    listing = hashlib.sha256()
-    for sample in samples:
-        path = Path(sample.source.name)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        listing.update(f"{digest}  {path.relative_to(images).as_posix()}\n".encode())
+def _provenance(digest: str, encoder: Encoder) -> dict[str, Any]:
     return {
         "encoder": encoder.name,
         "fingerprint": space_of(encoder),
         "dimension": encoder.dimension,
         "stored_as": "float16, bytes split into planes, deflate",
         "order": "train then test of each domain, classes and files in name order",
-        "images_sha256": listing.hexdigest(),
+        "images_sha256": digest,
         "images_sha256_of": "lines '<sha256 of file>  <path>' in that order, as sha256sum prints them",
         "versions": {name: _version(name) for name in ("numpy", "pillow", "onnxruntime")}
         | {"hycal": __version__, "python": platform.python_version()},

@@ -1,23 +1,27 @@
 """Teach a classifier new image classes from a handful of examples, without retraining and without forgetting."""
 
+from typing import TYPE_CHECKING, Any
+
 from hycal._version import __version__
-from hycal.classifiers import (
-    GDA,
-    KLDA,
-    METHODS,
-    NCM,
-    SLDA,
-    DualRAIL,
-    FeCAM,
-    HierarchicalHyCal,
-    HyCal,
-    PrimalRAIL,
-    RanPAC,
-    TipAdapter,
-    ZeroShot,
-)
 from hycal.errors import HyCalError, ModelFileError
-from hycal.loading import load
+
+if TYPE_CHECKING:
+    from hycal.classifiers import (
+        GDA,
+        KLDA,
+        METHODS,
+        NCM,
+        SLDA,
+        DualRAIL,
+        FeCAM,
+        HierarchicalHyCal,
+        HyCal,
+        PrimalRAIL,
+        RanPAC,
+        TipAdapter,
+        ZeroShot,
+    )
+    from hycal.opening import load
 
 __all__ = [
     "GDA",
@@ -38,3 +42,17 @@ __all__ = [
     "__version__",
     "load",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the classifiers at first use: they bring scikit-learn, and `hycal --help` should not wait for it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hycal import classifiers, opening
+
+    value = globals()[name] = getattr(opening if name == "load" else classifiers, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

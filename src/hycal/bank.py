@@ -10,7 +10,8 @@ the query fused with the text of the class, b = W mu and h = mu - W'b,
 
 and every inner product with z is (v . x + constant) / length (see `hycal.fusion`), that is a product of [v, 1] with
 [x, constant]. As h . z = mu . z - b . W z, a class costs one or two such rows as "heads" (mu, and t where the length
-depends on it) and one for each rank of S_m: (C + sum of K) rows in all, instead of C matrices of d x d.
+depends on it) and one for each rank of S_m: (C + sum of K) rows in all, instead of C matrices of d x d. Any rotation
+of W's rows serves as well as W: they are turned so that b lies along the first, and b . W z is one number times one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from hycal.fusion import Fusion, pair_length
+from hycal.fusion import Fusion, root_length
 from hycal.parallel import scratch, side_by_side
 from hycal.records import ClassRecord
 from hycal.statistics import covariance_factors, directions
@@ -50,24 +51,24 @@ class GaussianBank:
     ----------
     order : ndarray of shape (C,)
         Row i of every array is the class `members[order[i]]` that was passed to `build`.
-    heads : ndarray of shape (C, 1 or 2, d + 1), float32
-        mu and t: what meets the image embedding, and in the last column what the text adds.
-    terms : ndarray of shape (C, 3, 1), float32
-        delta * maha = term 0 - |W z|^2 - (term 1 + term 2 h . z) h . z.
+    means : ndarray of shape (C, d + 1), float32
+        Each mu: what meets the image embedding, and in the last column what the text adds.
+    lengths : ndarray of shape (C, d + 1) or (0, d + 1), float32
+        [2 t, 2], whose product with [v, 1] is |v + t|^2; none where every length is the same.
+    terms : ndarray of shape (C, 4, 1), float32
+        delta * maha = term 0 - |W z|^2 - (term 1 + term 2 h . z) h . z, and term 3 is the first entry of b = W mu.
     factors : ndarray of shape (R, d + 1), float32
         The rows of every W likewise, class after class; those of class i are `starts[i]` to `starts[i + 1]`.
-    spreads : ndarray of shape (R,), float32
-        b = W mu of every class, row for row.
     """
 
     members: tuple[ClassRecord, ...]
     shape: Shape
     order: npt.NDArray[np.intp]
     starts: npt.NDArray[np.intp]
-    heads: Floats
+    means: Floats
+    lengths: Floats
     terms: Floats
     factors: Floats
-    spreads: Floats
     _rows: Mapping[int, int] = field(repr=False)
 
     @classmethod
@@ -79,19 +80,19 @@ class GaussianBank:
         order = np.argsort(counts, kind="stable")
         width = members[0].statistics.samples.shape[1]
         fused_width = width if shape.fusion.fixed_length in (None, 1.0) else 2 * width
-        ranks = np.minimum(counts - 1, fused_width)[order]
+        ranks = np.clip(counts - 1, 0, fused_width)[order]
         starts = np.concatenate([[0], np.cumsum(ranks)])
-        classes, heads = len(members), 2 if shape.fusion.fixed_length is None else 1
+        classes = len(members)
         ordered = tuple(members[i] for i in order)
         bank = cls(
             members=ordered,
             shape=shape,
             order=order,
             starts=starts,
-            heads=np.empty((classes, heads, width + 1), np.float32),
-            terms=np.empty((classes, 3, 1), np.float32),
+            means=np.empty((classes, width + 1), np.float32),
+            lengths=np.empty((classes if shape.fusion.fixed_length is None else 0, width + 1), np.float32),
+            terms=np.empty((classes, 4, 1), np.float32),
             factors=np.empty((starts[-1], width + 1), np.float32),
-            spreads=np.empty(starts[-1], np.float32),
             _rows={id(member): row for row, member in enumerate(ordered)},
         )
         known = previous._rows if previous is not None and previous.shape == shape else {}
@@ -105,7 +106,7 @@ class GaussianBank:
         batches = [
             rows[start : start + size]
             for count, rows in fresh.items()
-            for size in [max(1, _NUMBERS_AT_ONCE // (count * fused_width))]
+            for size in [max(1, _NUMBERS_AT_ONCE // (max(count, 1) * fused_width))]
             for start in range(0, len(rows), size)
         ]
         side_by_side(bank._learn, batches)
@@ -119,7 +120,7 @@ class GaussianBank:
     @property
     def nbytes(self) -> int:
         """Bytes held for scoring."""
-        return self.heads.nbytes + self.terms.nbytes + self.factors.nbytes + self.spreads.nbytes
+        return self.means.nbytes + self.lengths.nbytes + self.terms.nbytes + self.factors.nbytes
 
     def evaluate(self, queries: Floats) -> tuple[Floats, Floats]:
         """Return cosine and -delta times the squared Mahalanobis distance, both of shape (C, n), in `order`.
@@ -144,16 +145,14 @@ class GaussianBank:
             yield slice(start, stop)
 
     def _evaluate_block(self, queries: Floats, block: slice, cosines: Floats, closeness: Floats) -> None:
-        heads, terms = self.heads[block], self.terms[block]
-        products = self._products("heads", heads.reshape(-1, heads.shape[2]), queries)
-        along_mean, *along_text = products.reshape(*heads.shape[:2], -1).transpose(1, 0, 2)
-        fixed = self.shape.fusion.fixed_length
-        inverse = _inverse_lengths(along_text[0]) if fixed is None else np.float32(1.0 / fixed)
+        along_mean = self._products("means", self.means[block], queries)
+        inverse = self._inverse_lengths(queries, block)
         np.multiply(along_mean, inverse, out=cosines)
         along_h = along_mean
         self._factor_products(queries, block, closeness, along_h)
         along_h *= inverse
-        quadratic = np.multiply(along_h, terms[:, 2], out=scratch("quadratic", along_h.shape))
+        terms = self.terms[block]
+        quadratic = np.multiply(along_h, terms[:, 2], out=scratch("work", along_h.shape))
         quadratic += terms[:, 1]
         quadratic *= along_h
         closeness *= inverse
@@ -161,18 +160,26 @@ class GaussianBank:
         closeness += quadratic
         closeness -= terms[:, 0]
 
+    def _inverse_lengths(self, queries: Floats, block: slice) -> Floats | np.float32:
+        """Return 1/|v + t| for every class and query, or the one number that it is for all."""
+        fixed = self.shape.fusion.fixed_length
+        if fixed is not None:
+            return np.float32(1.0 / fixed)
+        lengths = root_length(self._products("lengths", self.lengths[block], queries))
+        return np.reciprocal(lengths, out=lengths)
+
     def _factor_products(self, queries: Floats, block: slice, energy: Floats, along_h: Floats) -> None:
         """Write |W z|^2 of each class to `energy`, and take b . W z from `along_h`."""
         first, last = self.starts[block.start], self.starts[block.stop]
         products = self._products("factors", self.factors[first:last], queries)
         for run in self._runs_of_equal_rank(block):
-            rows, classes = slice(self.starts[run.start], self.starts[run.stop]), run.stop - run.start
-            stacked = products[rows.start - first : rows.stop - first].reshape(classes, -1, len(queries))
+            rows, classes = slice(self.starts[run.start] - first, self.starts[run.stop] - first), run.stop - run.start
+            stacked = products[rows].reshape(classes, -1, len(queries))
             inside = slice(run.start - block.start, run.stop - block.start)
             np.einsum("crn,crn->cn", stacked, stacked, out=energy[inside])
-            along_spread = scratch("quadratic", (classes, len(queries)))
-            np.matmul(self.spreads[rows].reshape(classes, 1, -1), stacked, out=along_spread[:, None])
-            along_h[inside] -= along_spread
+            if stacked.size:
+                along_first = scratch("work", (classes, len(queries)))
+                along_h[inside] -= np.multiply(stacked[:, 0], self.terms[run, 3], out=along_first)
 
     @staticmethod
     def _products(name: str, rows: Floats, queries: Floats) -> Floats:
@@ -188,11 +195,11 @@ class GaussianBank:
         return slice(int(self.starts[row]), int(self.starts[row + 1]))
 
     def _copy(self, row: int, source: GaussianBank, source_row: int) -> None:
-        self.heads[row] = source.heads[source_row]
+        self.means[row] = source.means[source_row]
+        if len(self.lengths):
+            self.lengths[row] = source.lengths[source_row]
         self.terms[row] = source.terms[source_row]
-        rows, source_rows = self._factor_slice(row), source._factor_slice(source_row)
-        self.factors[rows] = source.factors[source_rows]
-        self.spreads[rows] = source.spreads[source_rows]
+        self.factors[self._factor_slice(row)] = source.factors[source._factor_slice(source_row)]
 
     def _learn(self, rows: list[int]) -> None:
         """Compute the Gaussians of `rows`, classes of equal sample count, in float64."""
@@ -201,30 +208,31 @@ class GaussianBank:
         text = np.zeros((len(rows), 1, samples.shape[2]))
         if self.shape.fusion.needs_text:
             text[:, 0] = [member.text for member in members]
+        if not samples.size:
+            samples = text  # a class that was only announced: its name stands for its image
         fusion = self.shape.fusion
         fused = fusion.fuse(samples, text)
         plain = fused.mean(axis=1)
         lengths = np.linalg.norm(plain, axis=1)
         means = directions(plain)
         factors = covariance_factors(fused - plain[:, None], self.shape.scale, self.shape.ridge)
-        spread = (factors @ means[:, :, None])[:, :, 0]
-        h = means - (spread[:, None] @ factors)[:, 0]
-        self.heads[rows, 0] = self._extended(means, text[:, 0])
-        if fusion.fixed_length is None:
-            self.heads[rows, 1, :-1], self.heads[rows, 1, -1] = text[:, 0], 0.0
-        self.terms[rows, :, 0] = self._terms(samples.shape[1], lengths, means, spread, h).T
-        for row, extended, b in zip(rows, self._extended(factors, text), spread, strict=True):
+        factors, along_first = _turned(factors, means)
+        h = means - (along_first[:, None] * factors[:, 0] if factors.shape[1] else 0.0)
+        self.means[rows] = self._extended(means, text[:, 0])
+        if len(self.lengths):
+            self.lengths[rows, :-1], self.lengths[rows, -1] = 2.0 * text[:, 0], 2.0
+        self.terms[rows, :, 0] = self._terms(samples.shape[1], lengths, means, along_first, h).T
+        for row, extended in zip(rows, self._extended(factors, text), strict=True):
             self.factors[self._factor_slice(row)] = extended
-            self.spreads[self._factor_slice(row)] = b
 
-    def _terms(self, count: int, lengths: Doubles, means: Doubles, spread: Doubles, h: Doubles) -> Doubles:
-        """Return the coefficients of delta * maha as a polynomial in h . z, for classes of `count` samples."""
+    def _terms(self, count: int, lengths: Doubles, means: Doubles, along_first: Doubles, h: Doubles) -> Doubles:
+        """Return the coefficients of delta * maha as a polynomial in h . z, and b, for classes of `count` samples."""
         shift = count / max(count - 1, 1) * (1.0 - lengths) ** 2
         t = self.shape.scale * shift / self.shape.ridge if count > 1 else np.zeros_like(lengths)
         at_mean = np.sum(h * means, axis=1)
         g = t / (1.0 + t * at_mean)
-        base = 1.0 + np.sum(means**2, axis=1) - np.sum(spread**2, axis=1)
-        return np.stack([base - g * at_mean**2, 2.0 - 2.0 * g * at_mean, g])
+        base = 1.0 + np.sum(means**2, axis=1) - along_first**2
+        return np.stack([base - g * at_mean**2, 2.0 - 2.0 * g * at_mean, g, along_first])
 
     def _extended(self, x: Doubles, text: Doubles) -> Doubles:
         """Return [image part, constant]: what [v, 1] is multiplied with."""
@@ -232,6 +240,15 @@ class GaussianBank:
         return np.concatenate([fusion.image_part(x), fusion.constant(x, text)[..., None]], axis=-1)
 
 
-def _inverse_lengths(along_text: Floats) -> Floats:
-    """Turn v . t into 1/|v + t|, in place."""
-    return np.reciprocal(pair_length(along_text, out=along_text), out=along_text)
+def _turned(factors: Doubles, means: Doubles) -> tuple[Doubles, Doubles]:
+    """Reflect the rows of each W so that W mu lies along the first; return them and that first entry."""
+    spread = (factors @ means[:, :, None])[:, :, 0]
+    if not spread.shape[1]:
+        return factors, np.zeros(len(means))
+    first = -np.copysign(np.linalg.norm(spread, axis=1), spread[:, 0])  # of the sign that cannot cancel
+    mirror = spread.copy()
+    mirror[:, 0] -= first
+    squares = np.maximum(np.sum(mirror**2, axis=1), np.finfo(np.float64).tiny)
+    along = (mirror[:, None] @ factors)[:, 0]
+    turned: Doubles = factors - (2.0 / squares)[:, None, None] * mirror[:, :, None] * along[:, None]
+    return turned, first

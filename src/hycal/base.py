@@ -7,6 +7,7 @@ reader sees the old model or the new one. What scoring needs is derived from the
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -153,6 +154,17 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
         Uses training samples alone; `hycal.tuning.VALUES` lists what is tried. The samples stay as they are.
         """
         return self.set_params(**chosen(self, self._table))
+
+    def knowing(self, records: Records) -> Self:
+        """Return a classifier of the same parameters that knows `records`; this one stays as it is.
+
+        What was derived from classes that both know is used again, so a small step from a large model stays cheap.
+        """
+        other = copy.copy(self)
+        other._install(records)
+        if self._records is not None:
+            other._memory.last = self._memory.last
+        return other
 
     # What was learned
 

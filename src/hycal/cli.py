@@ -7,18 +7,40 @@ from typing import Annotated
 import typer
 
 from hycal._version import __version__
-from hycal.commands import bench, data, encoders
-from hycal.commands.embed import embed_command
+from hycal.commands.lazy import Entry, LazyGroup
 
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_show_locals=False,
-)
-app.command("doctor")(encoders.doctor)
-app.command("embed")(embed_command)
-app.add_typer(bench.app, name="bench")
-app.add_typer(data.app, name="data")
-app.add_typer(encoders.app, name="encoders")
+_MODELS = "Models"
+
+
+class Commands(LazyGroup):
+    """Every command, in the order in which `hycal --help` lists them."""
+
+    entries = (
+        Entry("learn", "hycal.commands.learn:learn_command", "Learn the classes in a folder of images.", _MODELS),
+        Entry("predict", "hycal.commands.predict:predict_command", "Say what images show.", _MODELS),
+        Entry("correct", "hycal.commands.learn:correct_command", "Say what one image shows.", _MODELS),
+        Entry("classes", "hycal.commands.show:classes_command", "List the classes of a model.", _MODELS),
+        Entry("info", "hycal.commands.show:info_command", "Tell all about a model and its history.", _MODELS),
+        Entry("rename", "hycal.commands.change:rename_command", "Rename a class or a domain.", _MODELS),
+        Entry("forget", "hycal.commands.change:forget_command", "Forget a class, a domain or an image.", _MODELS),
+        Entry("undo", "hycal.commands.change:undo_command", "Take back the last change.", _MODELS),
+        Entry("merge", "hycal.commands.change:merge_command", "Make one model of two.", _MODELS),
+        Entry("diff", "hycal.commands.show:diff_command", "Compare two models.", _MODELS),
+        Entry("evaluate", "hycal.commands.judge:evaluate_command", "Test a model on labelled images.", _MODELS),
+        Entry("advise", "hycal.commands.judge:advise_command", "Find doubtful images and weak classes.", _MODELS),
+        Entry("gravity", "hycal.commands.gravity:gravity_command", "Show which domain takes whose images.", _MODELS),
+        Entry("serve", "hycal.commands.serve:serve_command", "Open the page of a model in the browser.", _MODELS),
+        Entry("export", "hycal.commands.export:export_command", "Write a model's head as ONNX.", _MODELS),
+        Entry("serve", "hycal.commands.serve:serve_command", "Open a page and an API in front of a model.", _MODELS),
+        Entry("doctor", "hycal.commands.encoders:doctor", "Say what works on this machine, and what does not."),
+        Entry("embed", "hycal.commands.embed:embed_command", "Embed every image in a folder."),
+        Entry("encoders", "hycal.commands.encoders:app", "List, fetch and inspect the encoders."),
+        Entry("data", "hycal.commands.data:app", "Find, fetch and check the data sets of the benchmark."),
+        Entry("bench", "hycal.commands.bench:app", "Run the benchmark and report it."),
+    )
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_show_locals=False)
 
 
 def _version(asked: bool) -> None:

@@ -17,11 +17,16 @@ from hycal.validation import Floats, Label, check_label, check_one_kind
 _UNIT_TOLERANCE = 1e-3
 
 
-def content_of(records: Records, method: str, parameters: Mapping[str, Any], encoder: str | None) -> Content:
-    """Return what the model file of these records holds."""
+def content_of(
+    records: Records, method: str, parameters: Mapping[str, Any], encoder: str | None, *, width: int | None = None
+) -> Content:
+    """Return what the model file of these records holds; `width` is needed where there are no classes yet."""
     ordered = records.ordered
-    if not ordered:
+    if ordered:
+        width = records.width
+    if width is None:
         raise HyCalError("The model has no classes, so there is nothing to save. Learn a class first.")
+    nothing = np.empty((0, width), np.float32)
     texts = [record.text for record in ordered if record.text is not None]
     memo = {"memo": dict(records.memo)} if records.memo else {}
     return Content(
@@ -34,9 +39,9 @@ def content_of(records: Records, method: str, parameters: Mapping[str, Any], enc
             "domains": [record.domain for record in ordered],
         },
         tensors={
-            "samples": np.concatenate([record.statistics.samples for record in ordered]),
+            "samples": np.concatenate([nothing, *(record.statistics.samples for record in ordered)]),
             "counts": records.counts,
-            "texts": np.stack(texts) if texts else np.empty((0, records.width), np.float32),
+            "texts": np.stack(texts) if texts else nothing,
             "has_text": np.array([record.text is not None for record in ordered], dtype=np.uint8),
         },
     )
@@ -82,7 +87,7 @@ def _is_list_of(value: Any, kind: type, length: int) -> bool:
 
 
 def _labels(value: Any) -> list[Label]:
-    _expect(isinstance(value, list) and len(value) > 0, "a list of labels")
+    _expect(isinstance(value, list), "a list of labels")
     try:
         labels = [check_label(label) for label in value]
         check_one_kind(labels)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from hycal.validation import Doubles
 
-_SHORTEST = 1e-12  # squared length below which v + t has no direction (v = -t)
+SHORTEST = 1e-12  # squared length below which v + t has no direction (v = -t)
 
 
 @dataclass(frozen=True)
@@ -31,29 +31,37 @@ class Fusion:
         (v, t) -> z, over the last axis.
     image_part : callable
         x -> the part of x that meets v.
-    constant : callable
-        (x, t) -> the part of the inner product that does not depend on v.
+    text_part : callable
+        x -> the part of x that meets t.
     fixed_length : float or None
-        What the fused pair is divided by; None where that depends on the pair and is `pair_length(v . t)`.
+        What the fused pair is divided by; None where that depends on the pair and is |v + t|.
     """
 
     needs_text: bool
     fuse: Callable[[Doubles, Doubles], Doubles]
     image_part: Callable[[Doubles], Doubles]
-    constant: Callable[[Doubles, Doubles], Doubles]
+    text_part: Callable[[Doubles], Doubles]
     fixed_length: float | None
+
+    def constant(self, x: Doubles, t: Doubles) -> Doubles:
+        """Return the part of the inner product that does not depend on v."""
+        total: Doubles = np.sum(self.text_part(x) * t, axis=-1)
+        return total
 
 
 def _half(x: Doubles) -> int:
     return x.shape[-1] // 2
 
 
-def pair_length(vt: npt.NDArray[Any], out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
-    """Return |v + t| of unit vectors from their inner product."""
-    squares = np.add(vt, 1.0, out=out)
-    squares *= 2.0
-    np.maximum(squares, _SHORTEST, out=squares)
+def root_length(squares: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Turn |v + t|^2 = 2 v . t + 2 of unit vectors into |v + t|, in place; one without direction gets a tiny length."""
+    np.clip(squares, SHORTEST, 4.0, out=squares)
     return np.sqrt(squares, out=squares)
+
+
+def pair_length(vt: Doubles) -> Doubles:
+    """Return |v + t| of unit vectors from their inner product."""
+    return root_length(2.0 * vt + 2.0)
 
 
 def _fuse_sum(v: Doubles, t: Doubles) -> Doubles:
@@ -69,21 +77,21 @@ FUSIONS: Mapping[str, Fusion] = {
         needs_text=True,
         fuse=_fuse_sum,
         image_part=lambda x: x,
-        constant=lambda x, t: np.sum(x * t, axis=-1),
+        text_part=lambda x: x,
         fixed_length=None,
     ),
     "concat": Fusion(
         needs_text=True,
         fuse=_fuse_concat,
         image_part=lambda x: x[..., : _half(x)],
-        constant=lambda x, t: np.sum(x[..., _half(x) :] * t, axis=-1),
+        text_part=lambda x: x[..., _half(x) :],
         fixed_length=math.sqrt(2.0),
     ),
     "image": Fusion(
         needs_text=False,
         fuse=lambda v, t: v,
         image_part=lambda x: x,
-        constant=lambda x, t: np.zeros(x.shape[:-1]),
+        text_part=np.zeros_like,
         fixed_length=1.0,
     ),
 }

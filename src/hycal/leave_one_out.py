@@ -109,16 +109,16 @@ def held_out(method: Method, derived: Any, records: Records, samples: Samples) -
         scores[several] = fast
     slow = samples.each if fast is None else np.flatnonzero(samples.counts == 1)
     for position in slow:
-        scores[position] = _without(method, records, samples.at(slow[slow == position]))
+        scores[position] = _without(method, records, samples.at(slow[slow == position]), derived)
     return HeldOut(samples, scores)
 
 
-def _without(method: Method, records: Records, sample: Samples) -> Doubles:
-    """Return the scores of one sample by the model derived again without it."""
+def _without(method: Method, records: Records, sample: Samples, previous: Any = None) -> Doubles:
+    """Return the scores of one sample by the model derived again without it; from `previous`, where that is quicker."""
     label = records.labels[int(sample.own[0])]
     fewer = records.remove(Step({label: sample.X}, None, {}))
     scores = np.full(len(records.counts), -np.inf)
     if fewer.by_label:
         kept = records.columns(fewer.labels)
-        scores[kept] = method._score(method._derive(fewer, None), sample.X, None)[0]
+        scores[kept] = method._score(method._derive(fewer, previous), sample.X, None)[0]
     return scores

@@ -10,6 +10,7 @@ from hycal.base import IncrementalClassifier
 from hycal.classifiers import METHODS
 from hycal.contents import records_of
 from hycal.errors import HyCalError, ModelFileError
+from hycal.modelfile import Content
 
 
 def load(path: str | PathLike[str]) -> IncrementalClassifier:
@@ -20,7 +21,11 @@ def load(path: str | PathLike[str]) -> IncrementalClassifier:
     ModelFileError
         The file is missing, malformed, or of a newer format. Nothing in it is executed.
     """
-    content = modelfile.read(path)
+    return model_of(modelfile.read(path))
+
+
+def model_of(content: Content) -> IncrementalClassifier:
+    """Return the classifier that a model file holds; every claim is checked."""
     classifier = _empty(content.manifest.get("method"), content.manifest.get("parameters"))
     encoder = content.manifest.get("encoder")
     if encoder is not None and not isinstance(encoder, str):

@@ -6,10 +6,8 @@ before it is believed. Writing is atomic and durable: the path holds the old mod
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from hycal._version import __version__
+from hycal.atomic import replacing
 from hycal.errors import HyCalError, ModelFileError
 
 FORMAT = "hycal-model"
@@ -45,38 +44,8 @@ def write(path: str | os.PathLike[str], content: Content) -> None:
     header = {_METADATA_KEY: json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)}
     if not target.parent.is_dir():
         raise HyCalError(f"Cannot save to {target}: the folder {target.parent} does not exist. Make it first.")
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        os.close(handle)
-        save_file({key: np.ascontiguousarray(value) for key, value in content.tensors.items()}, name, header)
-        _keep_mode(Path(name), target)
-        _sync(Path(name))
-        Path(name).replace(target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            Path(name).unlink()
-        raise
-    _sync(target.parent)
-
-
-def _keep_mode(temporary: Path, target: Path) -> None:
-    """Give the new file the mode of the old, or what the umask grants: mkstemp alone would make it private."""
-    if target.exists():
-        mode = target.stat().st_mode & 0o777
-    else:
-        umask = os.umask(0)
-        os.umask(umask)
-        mode = 0o666 & ~umask
-    temporary.chmod(mode)
-
-
-def _sync(path: Path) -> None:
-    """Make sure that a file's content, or a folder's entries, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with replacing(target) as file:
+        save_file({key: np.ascontiguousarray(value) for key, value in content.tensors.items()}, file.name, header)
 
 
 def read(path: str | os.PathLike[str]) -> Content:

@@ -11,17 +11,17 @@ from scipy.special import expit, log_ndtr, softmax
 from hycal.parallel import scratch
 from hycal.validation import Doubles, Floats
 
-_SMALLEST_SPREAD = 1e-6
-_SHALLOW = 8.0  # standard deviations; at most C/64 of C z-scores can lie beyond (they square-sum to C - 1)
+SMALLEST_SPREAD = 1e-6
+SHALLOW = 8.0  # standard deviations; at most C/64 of C z-scores can lie beyond (they square-sum to C - 1)
 # log(Phi(z)/(1 - Phi(z))) = z P(z²)/Q(z²) for |z| <= 8, to 7e-7; P and Q from the constant term up.
-_LOGIT_PHI_P = (
+LOGIT_PHI_P = (
     1.5957695851667444,
     0.23868205011687546,
     0.021119220275485167,
     7.41524745282198e-4,
     4.047505285834277e-6,
 )
-_LOGIT_PHI_Q = (1.0, 0.10402949768856193, 0.00854726973275214, 1.4351527033911032e-4, 1.9431067258109502e-7)
+LOGIT_PHI_Q = (1.0, 0.10402949768856193, 0.00854726973275214, 1.4351527033911032e-4, 1.9431067258109502e-7)
 
 
 def standardise(scores: Floats) -> Floats:
@@ -36,7 +36,7 @@ def standardise(scores: Floats) -> Floats:
     scores -= scores.mean(axis=0)  # what rounding left of the mean
     if len(scores) > 1:
         spread = np.sqrt(np.einsum("cn,cn->n", scores, scores) / (len(scores) - 1))
-        scores *= np.float32(1.0) / np.maximum(spread, np.float32(_SMALLEST_SPREAD))
+        scores *= np.float32(1.0) / np.maximum(spread, np.float32(SMALLEST_SPREAD))
     return scores
 
 
@@ -61,13 +61,15 @@ def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Fl
     tie; `scipy.special.expit` gives s back. With the odds a of Phi(z_distance) and b of Phi(z_cosine),
     s/(1 - s) = (a b + w a + (1 - w) b) / (1 + w b + (1 - w) a), in which nothing cancels.
 
-    The result lives in this thread's work space: copy it before the next call.
+    The weights are one for each class, or one for each class and query. The result lives in this thread's work space:
+    copy it before the next call.
 
     >>> s = blend_log_odds(np.zeros((1, 1), np.float32), np.zeros((1, 1), np.float32), np.array([0.3]))
     >>> float(expit(s)[0, 0])
     0.5
     """
-    w = weights.astype(np.float32)[:, None]
+    weights = weights if weights.ndim == 2 else weights[:, None]
+    w = weights.astype(np.float32)
     rest, one = np.float32(1.0) - w, np.float32(1.0)
     a, b = _odds_of_phi(z_distance, "odds a"), _odds_of_phi(z_cosine, "odds b")
     top, below = np.add(a, rest, out=_free(0, a)), np.multiply(a, rest, out=_free(1, a))
@@ -79,10 +81,14 @@ def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Fl
     below += one
     top /= below
     log_odds = np.log(top, out=top)
-    furthest = np.maximum(np.abs(z_cosine, out=a), np.abs(z_distance, out=b), out=a)
-    deep = np.unravel_index(np.flatnonzero(furthest > np.float32(_SHALLOW)), log_odds.shape)
-    log_odds[deep] = _deep_log_odds(z_cosine[deep], z_distance[deep], weights[deep[0]])
+    far = (np.abs(z_cosine, out=a) > SHALLOW) | (np.abs(z_distance, out=b) > SHALLOW)
+    deep = np.unravel_index(np.flatnonzero(far), log_odds.shape)
+    log_odds[deep] = _deep_log_odds(z_cosine[deep], z_distance[deep], _at(weights, deep))
     return log_odds
+
+
+def _at(weights: Doubles, places: tuple[npt.NDArray[np.intp], ...]) -> Doubles:
+    return weights[places[0], places[1] if weights.shape[1] > 1 else 0]
 
 
 def _free(number: int, like: Floats) -> Floats:
@@ -91,10 +97,10 @@ def _free(number: int, like: Floats) -> Floats:
 
 def _odds_of_phi(z: Floats, name: str) -> Floats:
     """Return Phi(z)/(1 - Phi(z)), for z held within the fit's range."""
-    odds = np.clip(z, np.float32(-_SHALLOW), np.float32(_SHALLOW), out=scratch(name, z.shape))
+    odds = np.clip(z, np.float32(-SHALLOW), np.float32(SHALLOW), out=scratch(name, z.shape))
     u = np.multiply(odds, odds, out=_free(0, z))
-    odds *= _polynomial(_LOGIT_PHI_P, u)
-    odds /= _polynomial(_LOGIT_PHI_Q, u)
+    odds *= _polynomial(LOGIT_PHI_P, u)
+    odds /= _polynomial(LOGIT_PHI_Q, u)
     return np.exp(odds, out=odds)
 
 

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_array, column_or_1d
 
 from hycal.errors import HyCalError
 
@@ -65,6 +64,8 @@ def check_embeddings(X: npt.ArrayLike, *, width: int | None, owner: str) -> npt.
     owner : str
         Who asks, for the message.
     """
+    from sklearn.utils import check_array  # late: encoders and commands use this module and not scikit-learn
+
     try:
         array = check_array(X, dtype=[np.float64, np.float32, np.float16], estimator=owner, input_name="X")
     except ValueError as error:
@@ -89,6 +90,8 @@ def check_queries(X: npt.ArrayLike, *, width: int, owner: str) -> Floats:
 
 def check_labels(y: object, *, rows: int) -> list[Label]:
     """Return one plain str or int per row, or say what is wrong."""
+    from sklearn.utils import column_or_1d
+
     if y is None:
         raise HyCalError("This classifier requires y to be passed, but the target y is None. Pass one label per row.")
     try:

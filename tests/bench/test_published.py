@@ -8,6 +8,7 @@ import pytest
 from hycal import HyCalError
 from hycal.bench import metrics
 from hycal.bench.published import PublishedCell, find_published, known_errors, published
+from hycal.bench.settings import load_setting
 
 DOMAIN_TABLES = ("high-scale", "balanced", "cross-scale", "random-orders-domains")
 METHODS = ("PrimalRAIL", "FeCAM", "RanPAC", "KLDA", "HyCal")
@@ -64,6 +65,28 @@ def test_s_last_follows_from_the_printed_row(setting: str, method: str) -> None:
     A = np.full((8, 8), np.nan)
     A[-1] = last
     assert round(metrics.s_last(A, SHOTS[setting]), 2) == printed.value
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_s_last_of_cross_scale_follows_from_the_printed_row_but_for_one_run(method: str) -> None:
+    """To 0.05 only: each seed has its own weights, and rows are printed as means over seeds. HyCal is another run."""
+    setting = load_setting("cross-scale")
+    row = {cell.column: cell.value for cell in published("cross-scale") if cell.method == method}
+    A = np.full((8, 8), np.nan)
+    A[-1] = [row[f"last:{domain.name}"] for domain in setting.domains]
+    by_seed = [metrics.s_last(A, [sum(d.shots_for(seed)) for d in setting.domains]) for seed in setting.seeds]
+    printed = find_published("cross-scale", method, "s_last")
+    assert printed is not None
+    error = abs(np.mean(by_seed) - printed.value)
+    assert (error < 0.05) == (method != "HyCal")
+    if method == "HyCal":
+        last = {
+            cell.table: cell.value
+            for table in ("metric-ablation", "cross-scale")
+            for cell in published(table)
+            if (cell.setting, cell.method, cell.column) == ("cross-scale", "HyCal", "last")
+        }
+        assert last["cross-scale"] - last["metric-ablation"] == pytest.approx(error, abs=0.04)
 
 
 def test_sigma_of_zero_shot_is_the_sample_deviation_and_its_average_is_wrong() -> None:
@@ -141,6 +164,14 @@ def test_every_known_error_names_a_cell_and_says_why() -> None:
     for row in known_errors():
         assert (row["table"], row["setting"], row["method"], row["column"]) in places
         assert row["reason"].endswith(".")
+
+
+def test_where_two_tables_print_a_number_the_named_one_counts() -> None:
+    first = find_published("cross-scale", "HyCal", "last")
+    other = find_published("cross-scale", "HyCal", "last", "cross-scale")
+    assert first is not None
+    assert other is not None
+    assert (first.value, other.value) == (68.69, 68.91)
 
 
 def test_an_unknown_table_is_an_error_that_lists_the_tables() -> None:

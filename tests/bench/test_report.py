@@ -11,55 +11,78 @@ from typer.testing import CliRunner
 
 from hycal import HyCalError
 from hycal.bench.cells import CellResult
-from hycal.bench.report.collect import Group, Value, collect, column_of
-from hycal.bench.report.figures import FIGURES
-from hycal.bench.report.page import page, write_report
-from hycal.bench.report.tables import csv_rows, html_table, latex, markdown, tables_of
+from hycal.bench.report.blocks import FigureBlock, NotRun, ResultTable, Section
+from hycal.bench.report.collect import Group, Results, Value, collect, column_of
+from hycal.bench.report.forms import csv_rows, html_section, latex, markdown
+from hycal.bench.report.page import write_report
+from hycal.bench.report.sections import all_sections
+from hycal.bench.report.sections.setting import domain_tables
 from hycal.bench.runner import grid, run_grid
-from hycal.bench.variants import parse_variant
+from hycal.bench.studies import parse_methods
 from hycal.commands.bench import app
 from tests.bench.small import small_domains, small_setting, tree, write_small
 
-METHODS = ("HyCal", "NCM", "HyCal[metric=cosine]")
+METHODS = "HyCal NCM study:metrics study:alpha-beta study:lambda-gamma"
+DOMAINS = ("aircraft", "artbench", "dtd", "eurosat", "galaxy", "mnist", "organ", "flowers")
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("results")
-    variants = [parse_variant(label) for label in METHODS]
-    cells = grid([small_setting()], variants, orders=["default", "back"])
+    cells = grid([small_setting()], parse_methods(METHODS)) + grid(
+        [small_setting()], parse_methods("NCM"), orders=["back"]
+    )
     run_grid(cells, {"small": small_domains()}, out)
+    write_report(out)
     return out
 
 
-def made_up(setting: str, method: str, last: float) -> Group:
-    """A group whose accuracies are known: two methods over the domains of the paper, one seed."""
-    names = ("aircraft", "artbench", "dtd", "eurosat", "galaxy", "mnist", "organ", "flowers")
-    runs = {}
-    for label, value in ((method, last), ("NCM", last - 5.0)):
-        A = np.where(np.tri(8, dtype=bool), value, np.nan)
-        run = CellResult(
-            setting=setting,
-            order="default",
-            protocol="CIL",
-            method=label,
-            seed=0,
-            domains=names,
-            samples=(500,) * 8,
-            A=A,
-            Z=np.full(8, np.nan),
-            classes={f"{name}/x": (5, value) for name in names},
-            shortages=0,
-            nbytes=0,
-        )
-        runs[label] = (run,)
-    return Group(setting, "default", "CIL", runs)
+def made_up_run(
+    setting: str, order: str, method: str, value: float, domains: tuple[str, ...], zero: float
+) -> CellResult:
+    protocol = "X-TAIL" if setting == "x-tail" else "CIL"
+    learned = np.ones((len(domains),) * 2, bool) if protocol == "X-TAIL" else np.tri(len(domains), dtype=bool)
+    return CellResult(
+        setting=setting,
+        order=order,
+        protocol=protocol,
+        method=method,
+        seed=0,
+        domains=domains,
+        samples=(500,) * len(domains),
+        A=np.where(learned, value, np.nan),
+        Z=np.full(len(domains), zero),
+        classes={f"{name}/x": (5, value) for name in domains},
+        shortages=0,
+        nbytes=0,
+    )
+
+
+def made_up(
+    setting: str,
+    *methods: str,
+    last: float = 60.0,
+    order: str = "default",
+    domains: tuple[str, ...] = DOMAINS,
+    zero: float = float("nan"),
+) -> Group:
+    """A group whose accuracies are known: each method 5 points below the one before, one seed."""
+    runs = {
+        label: (made_up_run(setting, order, label, last - 5.0 * place, domains, zero),)
+        for place, label in enumerate(methods)
+    }
+    return Group(setting, order, "X-TAIL" if setting == "x-tail" else "CIL", runs)
+
+
+def blocks_of(results: Results, anchor: str) -> list[ResultTable | FigureBlock | NotRun]:
+    return [block for section in all_sections(results) if section.anchor == anchor for block in section.blocks]
 
 
 def test_groups_are_settings_and_orders_with_all_seeds(results: Path) -> None:
-    groups = collect(results)
+    groups = collect(results).groups
     assert [group.name for group in groups] == ["small", "small@back"]
-    assert all(tuple(group.runs) == ("HyCal", "HyCal[metric=cosine]", "NCM") for group in groups)
+    assert groups[0].methods == ["HyCal", "NCM"], "studies have tables of their own"
+    assert "HyCal[metric=cosine]" in groups[0].runs
     assert [run.seed for run in groups[0].runs["NCM"]] == [0, 1, 2]
     value = groups[0].value("NCM", "last")
     numbers = [column_of(run, "last") for run in groups[0].runs["NCM"]]
@@ -68,64 +91,160 @@ def test_groups_are_settings_and_orders_with_all_seeds(results: Path) -> None:
 
 
 def test_published_numbers_stand_beside_ours_with_their_errors() -> None:
-    group = made_up("balanced", "RanPAC:hycal-paper", 60.0)
+    group = made_up("balanced", "RanPAC:hycal-paper", "NCM")
     value = group.value("RanPAC:hycal-paper", "last")
     assert value.published is not None
     assert value.published.value == 67.64
-    summary = tables_of(group)[0]
+    summary = domain_tables(group)[0]
     assert "The mean of the printed row is 66.66, not 67.64." in summary.notes
-    for form in (markdown, latex, html_table):
-        text = form(summary)
+    for form in (markdown, latex, html_section):
+        text = form(Section("one", "One", (summary,)))
         assert "67.64" in text
         assert "66.66" in text
         assert "CIL" in text
 
 
 def test_other_settings_have_no_published_number() -> None:
-    assert made_up("xd8-balanced", "RanPAC", 60.0).value("RanPAC", "last").published is None
+    assert made_up("xd8-balanced", "RanPAC").value("RanPAC", "last").published is None
 
 
 def test_best_is_bold_second_underlined_and_missing_stays_missing() -> None:
-    table = tables_of(made_up("xd8-balanced", "HyCal", 60.0))[0]
-    cells = {(name, column): v for name, row in table.rows for column, v in zip(table.columns, row, strict=True)}
+    table = domain_tables(made_up("xd8-balanced", "HyCal", "NCM"))[0]
+    names = [column.name for column in table.columns]
+    cells = {(name, column): v for name, row in table.rows for column, v in zip(names, row, strict=True)}
     assert cells["HyCal", "last"].rank == "best"
     assert cells["NCM", "last"].rank == "second"
     assert cells["HyCal", "s_cde"].rank == ""
-    text = markdown(table)
+    text = markdown(Section("one", "One", (table,)))
     assert "**60.00**" in text
     assert "<u>55.00</u>" in text
     assert "| – |" in text
     assert isinstance(cells["HyCal", "last"], Value)
 
 
+def test_zero_shot_has_a_row_with_the_published_numbers() -> None:
+    last = domain_tables(made_up("balanced", "HyCal", zero=40.0))[1]
+    name, values = last.rows[-1]
+    assert name == "zero-shot, all names"
+    printed = {c.name: v.published.value for c, v in zip(last.columns, values, strict=True) if v.published is not None}
+    assert printed["last:aircraft"] == 23.91
+    assert values[0].mean == 40.0
+    assert all(row[0] != name for row in domain_tables(made_up("balanced", "HyCal"))[1].rows)
+
+
+def test_settings_stand_side_by_side_and_the_missing_one_says_what_to_run() -> None:
+    results = Results((made_up("balanced", "HyCal", "KLDA:hycal-paper", zero=40.0), made_up("high-scale", "HyCal")))
+    table, missing, *_ = blocks_of(results, "s-cde")
+    assert isinstance(table, ResultTable)
+    assert table.heads == [("Balanced", 3), ("High-scale", 3)]
+    rows = dict(table.rows)
+    assert rows["HyCal"][2].published is not None
+    assert rows["HyCal"][2].published.value == 60.92
+    assert np.isnan(rows["KLDA:hycal-paper"][3].mean), "not run there"
+    assert isinstance(missing, NotRun)
+    assert missing.commands == (
+        'hycal bench run cross-scale --methods "study:paper" --embeddings EMBEDDINGS --out RESULTS',
+    )
+
+
+@pytest.mark.parametrize(
+    ("anchor", "settings", "columns", "published"),
+    [
+        ("two-domain", ["two-domain-general", "two-domain-balanced", "two-domain-imbalanced"], 12, 64.98),
+        ("s-cde", ["balanced", "cross-scale", "high-scale"], 9, 60.92),
+        ("fscil", ["fscil-5", "fscil-10", "fscil-15", "fscil-20"], 12, 60.82),
+        ("backbone-and-x-tail", ["high-scale-datacomp", "x-tail"], 8, 77.44),
+        ("random-orders", ["high-scale@I", "high-scale@II", "high-scale@III", "high-scale@IV"], 12, 53.47),
+    ],
+)
+def test_every_table_of_the_paper_has_its_columns_and_published_numbers(
+    anchor: str, settings: list[str], columns: int, published: float
+) -> None:
+    groups = []
+    for name in settings:
+        setting, _, order = name.partition("@")
+        domains = ("organ", "dtd") if anchor == "two-domain" else DOMAINS
+        groups.append(made_up(setting, "HyCal", order=order or "default", domains=domains, zero=40.0))
+    tables = [block for block in blocks_of(Results(tuple(groups)), anchor) if isinstance(block, ResultTable)]
+    table = next(block for block in tables if len(block.columns) == columns)
+    assert published in [v.published.value for v in dict(table.rows)["HyCal"] if v.published is not None]
+    for form in (markdown, latex, html_section):
+        assert f"{published}" in form(Section("one", "One", (table,)))
+
+
+def test_ablation_and_fusion_compare_variants_of_one_method() -> None:
+    metrics = [f"HyCal[metric={metric}]" for metric in ("average", "cosine", "mahalanobis")]
+    group = made_up("balanced", "HyCal", *metrics, "HyCal[fusion=concat]", "NCM", zero=40.0)
+    ablation, fusion = (blocks_of(Results((group,)), anchor)[0] for anchor in ("metrics", "fusion"))
+    assert isinstance(ablation, ResultTable)
+    assert isinstance(fusion, ResultTable)
+    assert [name for name, _ in ablation.rows] == ["HyCal", *metrics]
+    assert [name for name, _ in fusion.rows] == ["HyCal", "HyCal[fusion=concat]"]
+    printed = {name: values[0].published for name, values in (*ablation.rows, *fusion.rows)}
+    assert printed["HyCal[metric=cosine]"] is not None
+    assert printed["HyCal[metric=cosine]"].value == 64.67
+    assert printed["HyCal[fusion=concat]"] is not None
+    assert printed["HyCal[fusion=concat]"].value == 70.25
+
+
+def test_without_results_every_table_and_figure_says_what_to_run() -> None:
+    empty = Results((made_up("mine", "NCM"),))
+    sections = {section.anchor: section for section in all_sections(empty)}
+    for anchor in ("s-cde", "metrics", "fusion", "random-orders", "two-domain", "fscil", "backbone-and-x-tail"):
+        assert all(isinstance(block, NotRun) for block in sections[anchor].blocks)
+    for anchor in ("sensitivity", "cosine-mahalanobis", "prototypes", "missing-settings"):
+        assert all(isinstance(block, NotRun) for block in sections[anchor].blocks)
+    commands = [c for s in sections.values() for b in s.blocks if isinstance(b, NotRun) for c in b.commands]
+    assert all(command.startswith("hycal bench ") and "--out RESULTS" in command for command in commands)
+    assert [
+        c.split(" --embeddings ")[1].split()[0] for b in sections["backbone-and-x-tail"].blocks for c in b.commands
+    ] == [
+        "DATACOMP-EMBEDDINGS",
+        "EMBEDDINGS",
+    ]
+    text = "".join(html_section(sections[anchor]) for anchor in ("s-cde", "fscil"))
+    assert text.count('class="todo"') == 3
+
+
 def test_csv_has_every_number_once(results: Path) -> None:
-    rows = list(csv.DictReader(csv_rows(collect(results)).splitlines()))
-    keys = [(row["setting"], row["order"], row["method"], row["column"]) for row in rows]
+    rows = list(csv.DictReader(csv_rows(all_sections(collect(results))).splitlines()))
+    keys = [(row["table"], row["setting"], row["order"], row["method"], row["column"]) for row in rows]
     assert len(set(keys)) == len(keys)
-    assert {row["seeds"] for row in rows} == {"3"}
-    assert any(row["column"] == "s_cde" and row["mean"] for row in rows)
+    small = [row for row in rows if row["setting"] == "small"]
+    assert {row["seeds"] for row in small if row["method"] != "zero-shot, all names"} == {"3"}
+    assert any(row["column"] == "s_cde" and row["mean"] for row in small)
+    assert any(row["table"] == "Adding 10 classes" and row["method"] == "HyCal" for row in rows)
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_figures_are_svg_in_the_pages_ink(results: Path, name: str) -> None:
-    svg = FIGURES[name](collect(results)[0])
-    root = ET.fromstring(svg)
-    assert root.tag.endswith("svg")
-    assert "currentColor" in svg
-    assert "#010203" not in svg
+def test_figures_are_svg_in_the_pages_ink_and_show_every_method(results: Path) -> None:
+    sections = all_sections(collect(results))
+    titles = [b.title for section in sections for b in section.blocks if isinstance(b, FigureBlock)]
+    wanted = ("training images", "accuracy after each step", "forgetting after each step", "accuracy matrices")
+    wanted += ("accuracy of a class by its shots", "α and β", "λ and γ", "relation and agreement")
+    wanted += ("class means among test images", "which domain takes whose images", "pull, sample share, entropy")
+    assert titles == [f"small: {title}" for title in wanted]
+    drawings = re.findall(r"<svg.*?</svg>", (results / "report.html").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(drawings) == len(wanted)
+    for svg in drawings:
+        assert ET.fromstring(svg).tag.endswith("svg")
+        assert "currentColor" in svg
+        assert "#010203" not in svg
+    for svg in drawings[1:5]:
+        assert ">HyCal<" in svg
+        assert ">NCM<" in svg
 
 
 def test_the_page_needs_nothing_beside_it_and_has_unique_ids(results: Path) -> None:
-    text = page(collect(results))
+    text = (results / "report.html").read_text(encoding="utf-8")
     assert "prefers-color-scheme: dark" in text
-    assert not re.search(r'(src|href)="(?!#)[^"]*//', re.sub(r'xmlns(:\w+)?="[^"]*"', "", text))
-    clips = re.findall(r'<clipPath id="([^"]+)"', text)
-    assert clips
-    assert len(set(clips)) == len(clips)
+    outside = re.sub(r'xmlns(:\w+)?="[^"]*"', "", text)
+    assert not re.search(r'(src|href)="(?!#|data:)[^"]*//', outside)
+    ids = re.findall(r'<(?:clipPath|section) id="([^"]+)"', text)
+    assert len(ids) > 15
+    assert len(set(ids)) == len(ids)
 
 
 def test_two_reports_are_the_same_bytes(results: Path) -> None:
-    write_report(results)
     before = tree(results)
     assert {"report.md", "report.tex", "report.csv", "report.html"} <= set(before)
     write_report(results)

@@ -54,7 +54,12 @@ def test_mtil_is_no_harder_than_cil() -> None:
 
 
 def test_x_tail_asks_everything_of_methods_that_know_names() -> None:
-    assert all(cell is not None for row in outcome("PrimalRAIL[n_components=64]", "X-TAIL") for cell in row)
+    for label in ("PrimalRAIL[n_components=64]", "DualRAIL", "TipAdapter", "HyCal", "HyCal[fusion=concat]", "GDA"):
+        correct = outcome(label, "X-TAIL")
+        assert all(cell is not None for row in correct for cell in row)
+        assert sum(cell or 0 for cell in correct[0][1:]) > 0, "some are known by their names alone"
+        assert correct[-1] == outcome(label, "CIL")[-1], "in the end all are learned"
+    assert outcome("HyCal", "X-TAIL", text=False) == outcome("HyCal", "CIL", text=False)
     assert outcome("NCM", "X-TAIL") == outcome("NCM", "CIL")
 
 

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from hycal import HyCalError
 from hycal.bench.published import published, published_shots
+from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import list_settings, load_setting, read_setting
 from hycal.data import find_dataset, list_datasets
 
@@ -71,6 +73,16 @@ def test_random_orders_are_those_of_the_papers_tables(order: str) -> None:
     row = [c for c in published("random-orders-domains") if (c.setting, c.method) == (f"high-scale@{order}", "HyCal")]
     printed = [c.column.removeprefix("last:") for c in row if c.column.startswith("last:")][:8]
     assert [domain.name for domain in load_setting("high-scale").in_order(order)] == printed
+
+
+def test_a_setting_like_another_has_its_domains_orders_and_images() -> None:
+    one, other = load_setting("high-scale"), load_setting("high-scale-datacomp")
+    assert (other.name, other.like) == ("high-scale-datacomp", "high-scale")
+    assert (one.domains, one.orders, one.seeds) == (other.domains, other.orders, other.seeds)
+    pools = {domain.name: np.repeat(np.arange(domain.classes), 30) for domain in one.domains}
+    assert draw_samples(one, 1, pools) == draw_samples(other, 1, pools)
+    with pytest.raises(HyCalError, match="no setting 'nothing'"):
+        read_setting("mine", 'like = "nothing"')
 
 
 def test_class_counts_are_those_of_the_data_sets() -> None:

@@ -29,9 +29,30 @@ def test_one_shot_is_the_nearest_mean():
     np.testing.assert_array_equal(problem.scores(GDA(zero_shot="none")).argmax(axis=1), nearest)
 
 
+def test_an_announced_class_has_its_name_and_the_mean_of_all_images():
+    problem = PROBLEMS[2]
+    known, classes = problem.y != 1, len(problem.samples)
+    X, means = problem.X[known], problem.means.copy()
+    means[1] = X.mean(axis=0)
+    within = X - means[problem.y[known]]
+    spread = np.sum(within**2) / (len(X) - 1)
+    precision = X.shape[1] * np.linalg.inv(within.T @ within + spread * np.eye(X.shape[1]))
+    gaussians = problem.queries @ precision @ means.T - 0.5 * np.diag(means @ precision @ means.T) - np.log(classes)
+    model = GDA(alpha=0.7).fit(X, problem.y[known], text=dict(enumerate(problem.texts)))
+    model.announce({1: problem.texts[1]})
+    assert_agree(model.decision_function(problem.queries), 100 * problem.queries @ problem.texts.T + 0.7 * gaussians)
+
+
+def test_names_alone_are_zero_shot():
+    problem = PROBLEMS[0]
+    named = GDA().announce(dict(enumerate(problem.texts)))
+    assert_agree(named.decision_function(problem.queries), 100 * problem.queries @ problem.texts.T)
+
+
 def test_refuses_what_it_cannot_place():
-    learned = GDA().fit([[1.0, 0.0]], ["cat"], text={"cat": [1.0, 0.0]})
+    alone = GDA(zero_shot="none").fit([[1.0, 0.0]], ["cat"])
     with pytest.raises(HyCalError, match="'cow' has none yet"):
-        learned.announce({"cow": [0.0, 1.0]})
+        alone.announce({"cow": [0.0, 1.0]})
+    learned = GDA().fit([[1.0, 0.0]], ["cat"], text={"cat": [1.0, 0.0]})
     with pytest.raises(HyCalError, match=r'needs a text embedding.*zero_shot="none"'):
         learned.partial_fit([[0.0, 1.0]], ["dog"])

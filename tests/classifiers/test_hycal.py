@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from hycal import HyCal, HyCalError
 from hycal.streams import Stream, learn
-from tests.dense import dense_scores
+from tests.dense import class_gaussian, dense_scores, fuse, normalise, unit
 
 OPTIONS = st.fixed_dictionaries(
     {
@@ -25,11 +25,13 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-def dense_of(classifier, queries):
-    """The dense definition on what `classifier` has learned."""
-    records = classifier._table.ordered
+def dense_of(classifier, queries, classes=None):
+    """The dense definition on what `classifier` has learned, all classes or some being candidates."""
+    table = classifier._table
+    learned = [r.statistics.samples for r in table.ordered], [r.text for r in table.ordered]
+    records = [table.by_label[label] for label in table.labels if classes is None or label in classes]
     samples, texts = [r.statistics.samples for r in records], [r.text for r in records]
-    return dense_scores(queries, samples, texts, **classifier.get_params())
+    return dense_scores(queries, samples, texts, learned=learned, **classifier.get_params())
 
 
 @given(OPTIONS, st.integers(0, 2**31), st.sampled_from([6, 20, 33]))
@@ -39,6 +41,50 @@ def test_equals_the_dense_definition(options, seed, width):
     np.testing.assert_allclose(
         expit(classifier.decision_function(stream.queries)), dense_of(classifier, stream.queries), atol=1e-4
     )
+
+
+@given(OPTIONS, st.integers(0, 2**31), st.integers(1, 6), st.sampled_from([6, 33]))
+def test_announced_classes_equal_the_dense_definition(options, seed, announced, width):
+    options["fusion"] = options["fusion"].replace("image", "sum")
+    stream = Stream.synthetic(seed, shots=[[1, 3, 8], [2, 5, 5, 30]], width=width)
+    text = {label: vector for step in stream.steps for label, vector in step.text.items()}
+    classifier = HyCal(**options).announce(text)
+    for step in stream.steps:
+        kept = [row for row, label in enumerate(step.y) if label >= announced]
+        if kept:
+            part = step.rows(kept)
+            classifier.partial_fit(part.X, list(part.y), domain=step.domain)
+    assert list(classifier.counts_[:announced]) == [0] * announced
+    for candidates in (None, [0, 2, 6]):
+        scores = expit(classifier.decision_function(stream.queries, candidates))
+        np.testing.assert_allclose(scores, dense_of(classifier, stream.queries, candidates), atol=1e-4)
+
+
+def test_names_alone_are_told_by_the_cosine_with_the_text():
+    stream = Stream.synthetic(0, shots=[[1] * 5], width=8)
+    named = HyCal().announce(stream.steps[0].text)
+    texts = np.stack([stream.steps[0].text[label] for label in named.classes_])
+    np.testing.assert_array_equal(named.predict(stream.queries), (stream.queries @ texts.T).argmax(axis=1))
+    with pytest.raises(HyCalError, match="tells classes by their images"):
+        HyCal(fusion="image").announce(stream.steps[0].text)
+
+
+@given(OPTIONS, st.integers(0, 2**31))
+def test_measures_are_what_is_blended(options, seed):
+    stream = Stream.synthetic(seed, shots=[[1, 3, 8], [30, 2]], width=20)
+    classifier = learn(HyCal(**options), stream.steps)
+    cosine, distance = classifier.measures(stream.queries)
+    for metric, measure in (("cosine", cosine), ("mahalanobis", -distance)):
+        blended = normalise(measure)
+        scores = expit(classifier.set_params(metric=metric).decision_function(stream.queries))
+        np.testing.assert_allclose(scores, blended, atol=1e-4)
+    one = classifier._table.by_label[2]
+    z = fuse(unit(stream.queries), None if one.text is None else np.float64(one.text), options["fusion"])
+    samples = fuse(np.float64(one.statistics.samples), np.float64(one.text), options["fusion"])
+    mean, precision = class_gaussian(samples, options["reg"], options["gamma"], options["rule"])
+    np.testing.assert_allclose(cosine[:, 2], z @ mean, atol=1e-5)
+    expected = np.sum((z - mean) @ precision * (z - mean), axis=1)
+    np.testing.assert_allclose(distance[:, 2], expected, rtol=1e-2, atol=1e-2 * expected.max())
 
 
 @pytest.fixture(scope="module")

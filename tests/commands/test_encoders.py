@@ -53,8 +53,9 @@ def test_bundled_needs_nothing() -> None:
     assert "nothing to get" in result.output
 
 
-def test_wrong_backend() -> None:
-    result = run("encoders", "show", "builtin", "--backend", "jax")
+@pytest.mark.parametrize("command", [["encoders", "show", "builtin"], ["embed", ".", "--out", "x.npz"]])
+def test_wrong_backend(command: list[str]) -> None:
+    result = run(*command, "--backend", "jax")
     assert result.exit_code == 2
     assert "transformers" in result.output
 

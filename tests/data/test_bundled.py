@@ -36,10 +36,6 @@ def test_damage_is_named(tmp_path: Path) -> None:
         read_domains(tmp_path)
 
 
-SHIPPED = (bundled._folder() / bundled.PROVENANCE).is_file()
-
-
-@pytest.mark.skipif(not SHIPPED, reason="the bundled embeddings have not been built")
 def test_what_is_shipped() -> None:
     xd8 = bundled.load_xd8()
     assert list(xd8) == sorted(xd8) and len(xd8) == 8

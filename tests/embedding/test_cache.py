@@ -83,7 +83,8 @@ def test_what_a_killed_run_left_is_cleaned(tmp_path: Path) -> None:
     with opened(tmp_path) as cache:
         cache.add([key(1)], rows(1, 1))
     folder = next(tmp_path.glob("shards/*"))
-    (folder / "0123.part").write_bytes(b"half")
+    (folder / ".0123.npy.0.part").mkdir()
+    (folder / ".0123.npy.0.part" / "content").write_bytes(b"half")
     (folder / "4567.npy").write_bytes(b"renamed, never entered")
     with opened(tmp_path) as cache:
         assert len(cache) == 1

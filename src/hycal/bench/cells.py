@@ -25,9 +25,10 @@ from hycal.bench.sampling import SampleList, sample_hash
 from hycal.bench.settings import Setting
 from hycal.bench.variants import Variant
 from hycal.errors import HyCalError
+from hycal.gravity import Gravity
 from hycal.validation import Doubles
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ class CellResult:
     shortages : int
         Classes that had fewer images than shots.
     nbytes : int
+    gravity : Gravity or None
+        None where it was not measured.
     """
 
     setting: str
@@ -84,6 +87,7 @@ class CellResult:
     classes: Mapping[str, tuple[int, float]]
     shortages: int
     nbytes: int
+    gravity: Gravity | None = None
 
 
 @cache
@@ -137,6 +141,7 @@ def encode(
         "zero_shot": zero_shot,
         "classes": classes,
         "state_bytes": outcome.nbytes,
+        "gravity": None if outcome.gravity is None else outcome.gravity.as_json(),
     }
     return (json.dumps(document, sort_keys=True, ensure_ascii=False, indent=1) + "\n").encode()
 
@@ -174,6 +179,7 @@ def read_cell(path: Path) -> CellResult:
             classes={k: (shots, 100.0 * right / total) for k, (shots, right, total) in document["classes"].items()},
             shortages=len(about["shortages"]),
             nbytes=document["state_bytes"],
+            gravity=None if document.get("gravity") is None else Gravity.from_json(document["gravity"]),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HyCalError(f"{path} is not a result of `hycal bench run`: {error!r}. Delete it and run again.") from None

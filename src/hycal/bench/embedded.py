@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hycal.atomic import replacing
 from hycal.bench.settings import Setting
 from hycal.data.bundled import EmbeddedDomain, load_xd8
 from hycal.errors import HyCalError
@@ -123,8 +124,6 @@ def write_domain(folder: Path, domain: BenchDomain) -> Path:
     }
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{domain.name}.npz"
-    temporary = path.with_name(f".{path.name}.part")
-    with temporary.open("wb") as file:
+    with replacing(path) as file:
         np.savez(file, **arrays)
-    temporary.replace(path)
     return path

@@ -20,6 +20,8 @@ from hycal.base import IncrementalClassifier
 from hycal.bench.embedded import BenchDomain
 from hycal.bench.sampling import SampleList
 from hycal.classifiers import ZeroShot
+from hycal.gravity import Gravity, measure
+from hycal.validation import Floats
 
 Counts = list[list[int | None]]
 
@@ -38,12 +40,15 @@ class Outcome:
         Images learned of each label.
     nbytes : int
         Bytes of state after the last step.
+    gravity : Gravity or None
+        Which domain takes whose images after the last step; None where the domain is told, or there is one.
     """
 
     correct: Counts
     class_correct: dict[str, int]
     class_shots: dict[str, int]
     nbytes: int
+    gravity: Gravity | None
 
 
 def run_stream(
@@ -57,30 +62,34 @@ def run_stream(
     What was learned is never learned again: a step adds to the statistics of the steps before.
     """
     early = protocol == "X-TAIL" and _announce(classifier, domains)
-    answers = _ANSWERS[protocol]
     correct: Counts = []
-    hits: list[npt.NDArray[np.bool_]] = []
+    answers: list[npt.NDArray[Any]] = []
     for step, domain in enumerate(domains):
-        sample = samples[domain.name]
-        names = np.array(domain.labels)
-        classifier.partial_fit(
-            domain.train_x[list(sample.rows)],
-            names[list(sample.labels)],
-            domain=domain.name,
-            text=domain.text_by_label(),
-        )
+        learn_domain(classifier, domain, samples[domain.name])
         asked = domains if early else domains[: step + 1]
-        hits = answers(classifier, asked)
-        correct.append([int(hit.sum()) for hit in hits] + [None] * (len(domains) - len(asked)))
+        answers = _ANSWERS[protocol](classifier, asked)
+        correct.append([int(hit.sum()) for hit in _hits(answers, asked)] + [None] * (len(domains) - len(asked)))
+    told = protocol == "MTIL" or len(domains) < 2
     return Outcome(
         correct,
         class_correct={
             label: int(hit[domain.test_y == number].sum())
-            for domain, hit in zip(domains, hits, strict=True)
+            for domain, hit in zip(domains, _hits(answers, domains), strict=True)
             for number, label in enumerate(domain.labels)
         },
         class_shots=dict(zip(classifier.classes_.tolist(), classifier.counts_.tolist(), strict=True)),
         nbytes=classifier.nbytes_,
+        gravity=None if told else measure(classifier, *_asked(domains), answers=np.concatenate(answers)),
+    )
+
+
+def learn_domain(classifier: IncrementalClassifier, domain: BenchDomain, sample: SampleList) -> None:
+    """Have `classifier` learn the sampled images of a domain, in one call."""
+    classifier.partial_fit(
+        domain.train_x[list(sample.rows)],
+        np.array(domain.labels)[list(sample.labels)],
+        domain=domain.name,
+        text=domain.text_by_label(),
     )
 
 
@@ -90,7 +99,7 @@ def zero_shot_correct(domains: Sequence[BenchDomain]) -> list[int | None]:
         return [None] * len(domains)
     classifier = ZeroShot()
     _announce(classifier, domains)
-    return [int(hit.sum()) for hit in _all_classes(classifier, domains)]
+    return [int(hit.sum()) for hit in _hits(_all_classes(classifier, domains), domains)]
 
 
 def _announce(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> bool:
@@ -102,21 +111,29 @@ def _announce(classifier: IncrementalClassifier, domains: Sequence[BenchDomain])
     return True
 
 
-def _all_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[npt.NDArray[np.bool_]]:
-    queries = np.concatenate([domain.test_x for domain in domains])
-    truth = np.concatenate([np.array(domain.labels)[domain.test_y] for domain in domains])
+def _hits(answers: Sequence[npt.NDArray[Any]], domains: Sequence[BenchDomain]) -> list[npt.NDArray[np.bool_]]:
+    """Return which answers are right, domain by domain."""
+    pairs = zip(answers, domains, strict=True)
+    return [np.asarray(answer == np.array(domain.labels)[domain.test_y]) for answer, domain in pairs]
+
+
+def _all_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[npt.NDArray[Any]]:
+    queries, _ = _asked(domains)
     ends = np.cumsum([len(domain.test_y) for domain in domains])[:-1]
-    return np.split(np.asarray(classifier.predict(queries) == truth), ends)
+    return np.split(classifier.predict(queries), ends)
 
 
-def _own_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[npt.NDArray[np.bool_]]:
-    return [
-        np.asarray(classifier.predict(domain.test_x, classes=domain.labels) == np.array(domain.labels)[domain.test_y])
-        for domain in domains
-    ]
+def _asked(domains: Sequence[BenchDomain]) -> tuple[Floats, npt.NDArray[np.str_]]:
+    """Return the test images of all domains, and their labels."""
+    queries = np.concatenate([domain.test_x for domain in domains])
+    return queries, np.concatenate([np.array(domain.labels)[domain.test_y] for domain in domains])
 
 
-_ANSWERS: Mapping[str, Callable[[Any, Sequence[BenchDomain]], list[npt.NDArray[np.bool_]]]] = {
+def _own_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[npt.NDArray[Any]]:
+    return [classifier.predict(domain.test_x, classes=domain.labels) for domain in domains]
+
+
+_ANSWERS: Mapping[str, Callable[[Any, Sequence[BenchDomain]], list[npt.NDArray[Any]]]] = {
     "CIL": _all_classes,
     "MTIL": _own_classes,
     "X-TAIL": _all_classes,

@@ -66,10 +66,10 @@ def published(table: str) -> tuple[PublishedCell, ...]:
     return tuple(cell for cell in _cells() if cell.table == table)
 
 
-def find_published(setting: str, method: str, column: str) -> PublishedCell | None:
+def find_published(setting: str, method: str, column: str, table: str = "") -> PublishedCell | None:
     """Return the printed number for a setting, method and column, or None.
 
-    Where two tables print it, the first of `TABLES` counts.
+    Where several tables print it, that of `table` counts, or the first of `TABLES`.
 
     Examples
     --------
@@ -79,7 +79,8 @@ def find_published(setting: str, method: str, column: str) -> PublishedCell | No
     >>> find_published("high-scale", "HyCal", "forgetting") is None
     True
     """
-    return _by_place().get((setting, method, column))
+    found = _by_place().get((setting, method, column), ())
+    return next((cell for cell in found if cell.table == table), found[0] if found else None)
 
 
 def published_shots() -> dict[str, dict[str, int]]:
@@ -108,8 +109,11 @@ def _cells() -> tuple[PublishedCell, ...]:
 
 
 @cache
-def _by_place() -> Mapping[tuple[str, str, str], PublishedCell]:
-    return {(cell.setting, cell.method, cell.column): cell for cell in reversed(_cells())}
+def _by_place() -> Mapping[tuple[str, str, str], list[PublishedCell]]:
+    places: dict[tuple[str, str, str], list[PublishedCell]] = {}
+    for cell in _cells():
+        places.setdefault((cell.setting, cell.method, cell.column), []).append(cell)
+    return places
 
 
 def known_errors() -> list[dict[str, str]]:

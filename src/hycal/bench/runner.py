@@ -1,4 +1,4 @@
-"""Running the grid: every cell once, side by side, and only the cells that have no result yet.
+"""Running the grid: every cell once, side by side, and only the cells that have no result yet. Views likewise.
 
 A result appears in one step under its final name, so a run that was killed leaves whole cells or none, and the next run
 goes on from there. All workers read the same memory-mapped embeddings; each uses one BLAS thread.
@@ -16,33 +16,47 @@ from typing import Any
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from hycal.atomic import write_whole
 from hycal.bench.cells import Cell, encode, manifest, read_manifest
 from hycal.bench.embedded import BenchDomain
 from hycal.bench.protocol import run_stream, zero_shot_correct
 from hycal.bench.sampling import SampleList, draw_samples, sample_csv
-from hycal.bench.settings import Setting
+from hycal.bench.settings import DEFAULT_ORDER, Setting
 from hycal.bench.variants import Variant
+from hycal.bench.views import make_view, view_manifest, view_place
 
-CELLS, TIMING, SAMPLES = "cells", "timing", "samples"
+CELLS, TIMING, SAMPLES, VIEWS = "cells", "timing", "samples", "views"
 Watch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run did: cells computed, cells that had a result, cells that cannot run with the reason, shortages."""
+    """What a run did: cells computed, cells that had a result, views made, cells that cannot run and why, shortages."""
 
     computed: int
     known: int
+    views: int
     impossible: Mapping[str, str]
     shortages: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class _Work:
+    """Something to compute and the file that is to hold it."""
+
     cell: Cell
     domains: Sequence[BenchDomain]
     samples: Mapping[str, SampleList]
     manifest: Mapping[str, Any]
+    path: Path
+
+    @property
+    def is_view(self) -> bool:
+        return "view" in self.manifest
+
+    @property
+    def is_done(self) -> bool:
+        return read_manifest(self.path) == self.manifest
 
 
 def grid(
@@ -87,7 +101,7 @@ def run_grid(
     digests = {name: {key: domain.digest() for key, domain in parts.items()} for name, parts in embedded.items()}
     impossible: dict[str, str] = {}
     shortages: dict[str, int] = {}
-    pending = []
+    wanted = []
     for cell in cells:
         domains = cell.domains(embedded[cell.setting.name])
         reason = cell.variant.why_not(text=all(domain.text is not None for domain in domains))
@@ -97,15 +111,23 @@ def run_grid(
         samples = _samples(cell, domains, out)
         shortages[f"{cell.setting.label}, seed {cell.seed}"] = sum(len(s.shortages) for s in samples.values())
         about = manifest(cell, domains, samples, digests[cell.setting.name])
-        if read_manifest(out / CELLS / cell.place) != about:
-            pending.append(_Work(cell, domains, samples, about))
-    total = len(cells) - sum(1 for cell in cells if f"{cell.setting.label}, {cell.variant.label}" in impossible)
-    done = total - len(pending)
-    watch(done, total)
+        wanted.append(_Work(cell, domains, samples, about, out / CELLS / cell.place))
+        if _has_view(cell):
+            wanted.append(_Work(cell, domains, samples, view_manifest(about), out / VIEWS / view_place(cell)))
+    pending = sorted((work for work in wanted if not work.is_done), key=lambda work: work.is_view, reverse=True)
+    done = len(wanted) - len(pending)
+    watch(done, len(wanted))
     for _ in Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_compute)(work, out) for work in pending):
         done += 1
-        watch(done, total)
-    return Summary(len(pending), total - len(pending), impossible, {k: n for k, n in shortages.items() if n})
+        watch(done, len(wanted))
+    views = sum(work.is_view for work in pending)
+    known = sum(not work.is_view for work in wanted) - (len(pending) - views)
+    return Summary(len(pending) - views, known, views, impossible, {k: n for k, n in shortages.items() if n})
+
+
+def _has_view(cell: Cell) -> bool:
+    """One view for each setting is enough: of HyCal as it is, in the first seed."""
+    return cell.variant == Variant("HyCal") and cell.seed == cell.setting.seeds[0] and cell.order == DEFAULT_ORDER
 
 
 def _samples(cell: Cell, domains: Sequence[BenchDomain], out: Path) -> dict[str, SampleList]:
@@ -120,20 +142,19 @@ def _samples(cell: Cell, domains: Sequence[BenchDomain], out: Path) -> dict[str,
 
 
 def _compute(work: _Work, out: Path) -> None:
+    with threadpool_limits(limits=1):
+        if work.is_view:
+            write_whole(work.path, make_view(work.cell, work.domains, work.samples, work.manifest))
+        else:
+            _compute_cell(work, out)
+
+
+def _compute_cell(work: _Work, out: Path) -> None:
     began = time.perf_counter()
-    with threadpool_limits(limits=1, user_api="blas"):
-        text = all(domain.text is not None for domain in work.domains)
-        classifier = work.cell.variant.build(work.cell.setting, text=text)
-        outcome = run_stream(classifier, work.domains, work.samples, work.cell.setting.protocol)
-        zero_shot = zero_shot_correct(work.domains)
+    text = all(domain.text is not None for domain in work.domains)
+    classifier = work.cell.variant.build(work.cell.setting, text=text)
+    outcome = run_stream(classifier, work.domains, work.samples, work.cell.setting.protocol)
+    zero_shot = zero_shot_correct(work.domains)
     seconds = {"seconds": round(time.perf_counter() - began, 3)}
     write_whole(out / TIMING / work.cell.place, json.dumps(seconds).encode())
-    write_whole(out / CELLS / work.cell.place, encode(work.manifest, outcome, zero_shot, work.domains))
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one step: whoever looks sees the old one or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")  # one name, so that what a kill leaves is written over
-    temporary.write_bytes(content)
-    temporary.replace(path)
+    write_whole(work.path, encode(work.manifest, outcome, zero_shot, work.domains))

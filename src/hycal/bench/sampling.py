@@ -111,7 +111,7 @@ def _by_class(domain: DomainShots, labels: npt.ArrayLike) -> dict[int, list[int]
 
 
 def _own(setting: Setting, seed: int, domain: DomainShots) -> tuple[Draw, Draw]:
-    key = f"{setting.name}/{seed}/{domain.name}".encode()
+    key = f"{setting.like or setting.name}/{seed}/{domain.name}".encode()
     generator = np.random.default_rng(list(hashlib.sha256(key).digest()))
 
     def once(rows: list[int], k: int) -> list[int]:

@@ -6,6 +6,7 @@ A setting is one TOML file in `hycal/bench/settings`, or any file of the same fo
     short      what to do where a class has fewer images than shots: "with-replacement" draws all of them again and
                again, as the released code does; "all-available" takes each image once
     sampling   "own": every (setting, seed, domain) has its generator; "released": the released code's draws
+    like       another setting, whose entries stand where this one has none, and whose images are drawn
     [orders]              other orders of learning, by name; the order of the file is called "default"
     [parameters.METHOD]   parameters of a method in this setting
     [[domains]]           name, classes, shots (a number, or a list by seed), draws ("random" or "numpy")
@@ -75,6 +76,7 @@ class Setting:
     domains: tuple[DomainShots, ...]
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    like: str = ""
 
     @property
     def label(self) -> str:
@@ -130,17 +132,23 @@ def load_setting(name: str | os.PathLike[str]) -> Setting:
             return read_setting(path.stem, path.read_text(encoding="utf-8"))
         except OSError as error:
             raise HyCalError(f"The setting {path} cannot be read: {error}. Check the path.") from None
-    if str(name) not in list_settings():
+    return read_setting(str(name), _packaged(str(name)))
+
+
+def _packaged(name: str) -> str:
+    """Return the text of a setting of the package."""
+    if name not in list_settings():
         known = ", ".join(list_settings())
-        raise HyCalError(f"There is no setting {str(name)!r}; expected a file ending in .toml, or one of {known}.")
-    file = resources.files("hycal.bench") / "settings" / f"{name}.toml"
-    return read_setting(str(name), file.read_text(encoding="utf-8"))
+        raise HyCalError(f"There is no setting {name!r}; expected a file ending in .toml, or one of {known}.")
+    return (resources.files("hycal.bench") / "settings" / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def read_setting(name: str, text: str) -> Setting:
     """Return the setting that a TOML text describes, or say what is wrong with it."""
     try:
         content = tomllib.loads(text)
+        if "like" in content:
+            content = {**tomllib.loads(_packaged(content["like"])), **content}
         listed = tuple(_domain(name, entry) for entry in content.pop("domains"))
         orders = {key: tuple(value) for key, value in content.pop("orders", {}).items()}
         setting = Setting(
@@ -156,10 +164,11 @@ def read_setting(name: str, text: str) -> Setting:
 
 def _known(name: str, content: dict[str, Any]) -> dict[str, Any]:
     needed = ("title", "protocol", "source", "short", "sampling")
-    unknown = sorted(set(content) - {*needed, "parameters"})
+    unknown = sorted(set(content) - {*needed, "parameters", "like"})
     if unknown:
         raise HyCalError(f"Setting {name!r} has the unknown entry {unknown[0]!r}; expected {', '.join(needed)}.")
-    return {**{key: content[key] for key in needed}, "parameters": content.get("parameters", {})}
+    optional = {"parameters": content.get("parameters", {}), "like": content.get("like", "")}
+    return {**{key: content[key] for key in needed}, **optional}
 
 
 def _domain(setting: str, entry: dict[str, Any]) -> DomainShots:

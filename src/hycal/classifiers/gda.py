@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -40,7 +41,9 @@ class GDA(ZeroShotFusion):
     Notes
     -----
     While every class has one sample there is no spread to estimate; then the variance of a unit vector, tr S/(N-1) = 1,
-    stands in and the nearest mean decides. Learning costs O(N d min(N, d)), a query 2 d C operations.
+    stands in and the nearest mean decides. A class that was only announced is told by its text; for the discriminant it
+    has the mean of all images learned, neither nearer nor farther than what is known as a whole. Learning costs
+    O(N d min(N, d)), a query 2 d C operations.
 
     References
     ----------
@@ -66,15 +69,16 @@ class GDA(ZeroShotFusion):
         self.alpha = alpha
         self.zero_shot = zero_shot
 
-    @property
-    def _scores_unseen(self) -> bool:
-        return False  # without a mean a class has no place among the Gaussians
-
     def _derive(self, records: Records, previous: Any) -> LinearHead:
-        within = WithinClass.of(records.stacked(), records.counts)
-        samples = len(within.deviations)
-        spread = within.scatter_trace / max(samples - 1, 1)
-        head = within.discriminant(
+        seen = records.counts > 0
+        if not seen.any():
+            return LinearHead.on_embeddings(text_weights(records))
+        rows = records.stacked()
+        within = WithinClass.of(rows, records.counts[seen])
+        spread = within.scatter_trace / max(len(rows) - 1, 1)
+        means = np.tile(rows.mean(axis=0, dtype=np.float64), (len(seen), 1))
+        means[seen] = within.means
+        head = replace(within, means=means).discriminant(
             Identity(records.width),
             ridge=spread if spread > _NO_SPREAD else 1.0,
             gain=self.alpha * records.width,

@@ -11,14 +11,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from hycal.background import Background
 from hycal.bank import GaussianBank, Shape
 from hycal.base import IncrementalClassifier
 from hycal.fusion import FUSIONS
 from hycal.leave_one_out import Samples
 from hycal.parallel import in_chunks
-from hycal.records import ClassRecord, Records
+from hycal.records import Records
 from hycal.scoring import blend_log_odds, shot_weights, standardise
-from hycal.validation import Doubles, Floats
+from hycal.validation import Doubles, Floats, check_queries
+from hycal.without_each import own_without_each
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,15 @@ _METRICS: Mapping[str, Callable[[npt.NDArray[Any], float, float], Doubles]] = {
     "mahalanobis": lambda counts, alpha, beta: np.ones(len(counts)),
     "average": lambda counts, alpha, beta: np.full(len(counts), 0.5),
 }
-_AT_ONCE = 64  # samples that are left out in one product: each meets as many classes that lack one
-_GATED_METRICS = ("dynamic", "average")
+_BLENDS = ("dynamic", "average")
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """Every class's Gaussian, and that of all samples together where some classes were only announced."""
+
+    bank: GaussianBank
+    background: Background | None
 
 
 class HyCal(IncrementalClassifier):
@@ -79,6 +88,11 @@ class HyCal(IncrementalClassifier):
 
     Notes
     -----
+    A class that was only announced has its text for a prototype. Its distance is that of the background, one Gaussian
+    of all samples learned, averaged over the candidates that the query is fused with, and it takes no part in the
+    blend: w = 0. As released, but that the released code takes the background of the query fused with its first
+    candidate, and so depends on the order of classes, and adds lambda to it again at every step.
+
     No d x d matrix is built for a class of at most d samples. Learning costs O(K^2 d) per class; a query costs
     2 d (sum of K + C) operations; a model stores (sum of K + C) d numbers.
 
@@ -133,9 +147,30 @@ class HyCal(IncrementalClassifier):
         """Return the weight of the distance for classes of these sample counts."""
         counts = np.asarray(counts)
         weights: Doubles = _METRICS[self.metric](counts, self.alpha, self.beta)
-        if self._rule.gated and self.metric in _GATED_METRICS:
-            weights = np.where(counts >= self.alpha, weights, 0.0)
+        if self.metric in _BLENDS:
+            fewest = max(self.alpha, 1) if self._rule.gated else 1
+            weights = np.where(counts >= fewest, weights, 0.0)
         return weights
+
+    def measures(self, X: npt.ArrayLike) -> tuple[Doubles, Doubles]:
+        """Return the two measures that are blended, as they are: cosine similarity and squared Mahalanobis distance.
+
+        Returns
+        -------
+        cosine, distance : ndarrays of shape (n, C)
+            Columns follow `classes_`.
+        """
+        current = self._current()
+        queries = check_queries(X, width=current.records.width, owner=type(self).__name__)
+        cosine, distance = (np.empty((len(queries), len(current.records.labels))) for _ in range(2))
+
+        def measure(rows: slice) -> None:
+            cosines, closeness = self._evaluate(current.value, current.value.bank, queries[rows], None)
+            cosine[rows, current.value.bank.order] = cosines.T
+            distance[rows, current.value.bank.order] = -closeness.T / self._rule.ridge
+
+        in_chunks(measure, len(queries), numbers_per_row=cosine.shape[1])
+        return cosine, distance
 
     @property
     def _rule(self) -> _Rule:
@@ -148,50 +183,61 @@ class HyCal(IncrementalClassifier):
                 f'{type(self).__name__}(fusion="{self.fusion}")', 'use image embeddings alone (fusion="image")'
             )
 
-    def _derive(self, records: Records, previous: GaussianBank | None) -> GaussianBank:
-        rule = self._rule
-        return GaussianBank.build(
-            records.ordered, Shape(FUSIONS[self.fusion], rule.scale, rule.ridge), previous=previous
-        )
+    @property
+    def _scores_unseen(self) -> bool:
+        return FUSIONS[self.fusion].needs_text
 
-    def _leave_one_out(self, derived: GaussianBank, records: Records, samples: Samples) -> Floats:
-        """Only the class of a sample changes without it: its two measures are replaced, then all are blended."""
-        weights, place = self.weights(records.counts), np.argsort(derived.order)
-        cosines, closeness = (np.empty((len(weights), len(samples.rows)), np.float32) for _ in range(2))
-        for start in range(0, len(samples.rows), _AT_ONCE):
-            part = samples.at(samples.each[start : start + _AT_ONCE])
-            at = start + part.each
-            cosines[:, at], closeness[:, at] = derived.evaluate(part.X)
-            alone = GaussianBank.build(
-                [_without(records.ordered[c], x) for c, x in zip(part.own, part.X, strict=True)], derived.shape
-            )
-            own_cosines, own_closeness = alone.evaluate(part.X)
-            row = place[part.own], at
-            cosines[row], closeness[row] = (
-                own_cosines[np.argsort(alone.order), part.each],
-                own_closeness[np.argsort(alone.order), part.each],
-            )
-        standardise(cosines), standardise(closeness)
-        row = place[samples.own], samples.each
-        own = blend_log_odds(cosines[row][:, None], closeness[row][:, None], self.weights(samples.counts - 1)).copy()
+    def _derive(self, records: Records, previous: _Model | None) -> _Model:
+        rule = self._rule
+        shape = Shape(FUSIONS[self.fusion], rule.scale, rule.ridge)
+        bank = GaussianBank.build(records.ordered, shape, previous=None if previous is None else previous.bank)
+        return _Model(bank, Background.of(records.ordered, shape) if records.unseen else None)
+
+    def _leave_one_out(self, derived: _Model, records: Records, samples: Samples) -> Floats | None:
+        """Only the class of a sample changes without it: its measures and its weight are replaced, then all blended.
+
+        With announced classes everything changes, since they stand at the background of all samples.
+        """
+        if records.unseen:
+            return None
+        bank = derived.bank
+        own_cosines, own_closeness = own_without_each(records.ordered, bank.shape, wanted=np.unique(samples.own))
+        weights, own_weights = self.weights(records.counts)[bank.order], self.weights(samples.counts - 1)
+        place = np.argsort(bank.order)
         scores = np.empty((len(samples.rows), len(weights)), np.float32)
-        scores[:, derived.order] = blend_log_odds(cosines, closeness, weights[derived.order]).T
-        scores[samples.each, samples.own] = own[:, 0]
+
+        def score(rows: slice) -> None:
+            part = samples.at(samples.each[rows])
+            own = place[part.own], part.each
+            cosines, closeness = bank.evaluate(part.X)
+            blend = np.repeat(weights[:, None], len(part.rows), axis=1)
+            cosines[own], closeness[own] = own_cosines[part.rows], own_closeness[part.rows]
+            blend[own] = own_weights[rows]
+            scores[rows, bank.order] = blend_log_odds(standardise(cosines), standardise(closeness), blend).T
+
+        in_chunks(score, len(samples.rows), numbers_per_row=len(weights))
         return scores
 
-    def _score(self, derived: GaussianBank, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
-        bank = derived if columns is None else derived.subset(columns)
+    def _score(self, derived: _Model, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
+        bank = derived.bank if columns is None else derived.bank.subset(columns)
         weights = self.weights([member.count for member in bank.members])
         scores = np.empty((len(weights), len(X)), np.float32)
 
         def score(rows: slice) -> None:
-            cosines, closeness = bank.evaluate(X[rows])
+            cosines, closeness = self._evaluate(derived, bank, X[rows], columns)
             blended = blend_log_odds(standardise(cosines), standardise(closeness), weights)
             scores[bank.order, rows] = blended
 
         in_chunks(score, len(X), numbers_per_row=len(weights))
         return scores.T
 
-
-def _without(record: ClassRecord, sample: Floats) -> ClassRecord:
-    return ClassRecord(record.statistics.remove(sample[None]), record.domain, record.text)
+    @staticmethod
+    def _evaluate(
+        derived: _Model, bank: GaussianBank, X: Floats, columns: npt.NDArray[np.intp] | None
+    ) -> tuple[Floats, Floats]:
+        """Return cosine and -delta times the squared distance of the candidates, as `GaussianBank.evaluate` does."""
+        cosines, closeness = bank.evaluate(X)
+        unseen = sum(not member.count for member in bank.members)  # they are first: a bank is ordered by count
+        if unseen:
+            closeness[:unseen] = 0.0 if derived.background is None else -derived.background(X, columns)
+        return cosines, closeness

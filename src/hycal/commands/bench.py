@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -14,16 +14,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from hycal.bench.embedded import load_domains, write_domain
-from hycal.bench.embedding import embed_domain
-from hycal.bench.report.collect import collect
-from hycal.bench.report.page import write_report
-from hycal.bench.report.tables import TITLES, number
-from hycal.bench.runner import Summary, grid, run_grid
 from hycal.bench.settings import SAMPLING, list_settings, load_setting
-from hycal.bench.variants import parse_variant
-from hycal.classifiers import METHODS
 from hycal.commands.failing import told
+
+if TYPE_CHECKING:
+    from hycal.bench.runner import Summary
 
 app = typer.Typer(no_args_is_help=True, help="Run the benchmark and report it.")
 
@@ -37,6 +32,9 @@ Embeddings = Annotated[
 @app.command("list")
 def list_command() -> None:
     """Show every setting and every method."""
+    from hycal.bench.studies import studies
+    from hycal.classifiers import METHODS
+
     console = Console()
     table = Table("setting", "title", "protocol", "domains", "classes", "images (seed 0)", "orders", box=None)
     for name in list_settings():
@@ -48,6 +46,8 @@ def list_command() -> None:
         table.add_row(name, *row)
     console.print(table)
     console.print(f"methods: {', '.join(METHODS)}", highlight=False, soft_wrap=True)
+    for study in studies().values():
+        console.print(escape(f"study:{study.name}: {', '.join(study.labels)}"), highlight=False, soft_wrap=True)
 
 
 @app.command("run")
@@ -56,7 +56,7 @@ def run_command(
     settings: Annotated[list[str], typer.Argument(help="Settings, by name or as a .toml file.")],
     out: Out,
     methods: Annotated[
-        str, typer.Option(help="all, or a list such as 'HyCal KLDA:hycal-paper HyCal[metric=cosine]'.")
+        str, typer.Option(help="A list such as 'all study:metrics' or 'HyCal KLDA:hycal-paper HyCal[metric=cosine]'.")
     ] = "all",
     seeds: Annotated[str, typer.Option(help="A list such as '0 1'; those of the setting by default.")] = "",
     orders: Annotated[str, typer.Option(help="Orders of learning, such as 'default I II'.")] = "default",
@@ -70,11 +70,15 @@ def run_command(
 
     Example: hycal bench run xd8-balanced --methods "HyCal NCM" --out results
     """
+    from hycal.bench.embedded import load_domains
+    from hycal.bench.runner import grid, run_grid
+    from hycal.bench.studies import parse_methods
+
     console = Console()
     chosen = [load_setting(name) for name in settings]
     if sampling:
         chosen = [setting.sampled(sampling) for setting in chosen]
-    variants = [parse_variant(label) for label in (list(METHODS) if methods == "all" else methods.split())]
+    variants = parse_methods(methods)
     numbers = [int(seed) for seed in seeds.split()] or None
     cells = grid(chosen, variants, seeds=numbers, orders=orders.split())
     embedded = {setting.name: load_domains(setting, embeddings) for setting in chosen}
@@ -98,6 +102,8 @@ def embed_command(
 
     Example: hycal bench embed high-scale --root ~/data --out embeddings
     """
+    from hycal.bench.embedded import write_domain
+    from hycal.bench.embedding import embed_domain
     from hycal.embedding import EmbeddingCache
     from hycal.encoders import load_encoder
     from hycal.encoders.files import cache_dir
@@ -128,17 +134,41 @@ def report_command(
 
     Example: hycal bench report results
     """
+    from hycal.bench.report.blocks import TITLES
+    from hycal.bench.report.collect import collect
+    from hycal.bench.report.forms import number
+    from hycal.bench.report.page import write_report
+
     console = Console()
     files = write_report(folder)
-    for group in collect(folder):
+    for group in collect(folder).groups:
         columns = ("last", "average", "s_cde", "forgetting")
         table = Table("method", *(TITLES[name] for name in columns), title=f"{group.name} ({group.protocol})", box=None)
-        for method in group.runs:
+        for method in group.methods:
             values = [group.value(method, name) for name in columns]
             table.add_row(escape(method), *(number(value.mean, value.interval) for value in values))
-        console.print(table)
+        if group.methods:
+            console.print(table)
     for path in files.values():
         console.print(escape(str(path)), highlight=False, soft_wrap=True)
+
+
+@app.command("efficiency")
+@told
+def efficiency_command(out: Out) -> None:
+    """Measure what it takes every method to add 10 classes to a model of 290; the report sets it beside the counts.
+
+    Example: hycal bench efficiency --out results
+    """
+    from hycal.bench.efficiency import measure, write_efficiency
+
+    console = Console()
+    measured = {}
+    for method, cost in measure():
+        measured[method] = cost
+        line = f"{method:12} {1000 * cost.seconds:9.1f} ms {cost.state_bytes / 2**20:8.1f} MiB"
+        console.print(line, highlight=False)
+    console.print(escape(str(write_efficiency(out, measured))), highlight=False, soft_wrap=True)
 
 
 def _tell(console: Console, summary: Summary, out: Path, seconds: float) -> None:

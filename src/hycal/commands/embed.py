@@ -13,15 +13,17 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from hycal.atomic import write_whole
+from hycal.commands.backends import BackendOption, backend_of
 from hycal.commands.failing import told
 from hycal.commands.progress import embedding_progress
 from hycal.commands.saying import say
 from hycal.data.listing import ListedImage, list_images
 from hycal.embedding import EmbeddingCache, EmbeddingTable, Skipped, embed, is_table, write_table
-from hycal.embedding.atomic import replacing
 from hycal.embedding.pipeline import BATCH, Embedded
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
+from hycal.encoders.table import Backend
 from hycal.errors import HyCalError
 
 _SHOWN = 10
@@ -46,6 +48,7 @@ def embed_command(
     out: Out,
     encoder: Name = "builtin",
     weights: Weights = None,
+    backend: BackendOption = "onnx",
     cache: CacheFolder = None,
     batch: Batch = BATCH,
     strict: Strict = False,
@@ -58,15 +61,17 @@ def embed_command(
     Embeddings are cached by image content and encoder. A run that is interrupted, even killed, goes on where
     it was when you start it again, and an image that was seen before costs nothing.
 
-    Ends with 0 when the table is written, 1 when it is not, 2 for a wrong option, 130 when interrupted.
+    Ends with 0 when the table is written, 1 when it is not, 2 for a wrong option, 3 with --strict when
+    a file was skipped, 130 when interrupted.
 
     Example: hycal embed photos --encoder clip-vit-b16-w8 --out photos.npz
     """
     console = Console(stderr=True)
+    library = backend_of(backend)
     _check_out(out)
     images = _without_results(list_images(source), source, out)
-    model = _load(encoder, weights)
-    result = _run(images, model, cache, batch, console)
+    model = _load(encoder, weights, library)
+    result = embed_images(images, model, cache, batch, console)
     _report(out, result.skipped, console)
     if not len(result.rows):
         raise HyCalError(f"None of the {len(images)} files in {source} is an image that can be used.")
@@ -107,13 +112,16 @@ def _without_results(images: list[ListedImage], source: Path, out: Path) -> list
     return kept
 
 
-def _load(name: str, weights: Path | None) -> Encoder:
+def _load(name: str, weights: Path | None, backend: Backend) -> Encoder:
     from hycal.encoders import load_encoder
 
-    return load_encoder(name, weights=weights)
+    return load_encoder(name, weights=weights, backend=backend)
 
 
-def _run(images: list[ListedImage], model: Encoder, cache: Path | None, batch: int, console: Console) -> Embedded:
+def embed_images(
+    images: list[ListedImage], model: Encoder, cache: Path | None, batch: int, console: Console
+) -> Embedded:
+    """Embed listed images through the cache in the folder `cache`, or the user's, telling `console` how it goes."""
     from hycal.encoders.files import cache_dir
 
     began = time.monotonic()
@@ -146,8 +154,8 @@ def _report(out: Path, skipped: tuple[Skipped, ...], console: Console) -> None:
     writer = csv.writer(text)
     writer.writerow(["file", "reason"])
     writer.writerows((skip.name, skip.reason) for skip in skipped)
-    with replacing(report) as file:  # a name that is not Unicode must not stop the run: its odd bytes are escaped
-        file.write(text.getvalue().encode("utf-8", errors="backslashreplace"))
+    # A name that is not Unicode must not stop the run: its odd bytes are escaped.
+    write_whole(report, text.getvalue().encode("utf-8", errors="backslashreplace"))
     for skip in skipped[:_SHOWN]:
         say(console, f"{skip.name}: {skip.reason}", label="skipped", style="yellow")
     if len(skipped) > _SHOWN:

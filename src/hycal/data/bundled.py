@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hycal.atomic import write_whole
 from hycal.data.packing import pack, read_packed, unpack, write_packed
 from hycal.errors import HyCalError
 from hycal.validation import Floats
@@ -117,4 +118,4 @@ def write_domains(folder: Path, domains: Mapping[str, EmbeddedDomain], *, proven
             "test": len(domain.test_y),
         }
     text = json.dumps({**provenance, "domains": counts}, indent=2, sort_keys=True, ensure_ascii=False)
-    (folder / PROVENANCE).write_text(text + "\n", encoding="utf-8")
+    write_whole(folder / PROVENANCE, (text + "\n").encode())

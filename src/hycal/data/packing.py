@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hycal.atomic import replacing
 from hycal.errors import HyCalError
 from hycal.validation import Floats, unit_rows
 
@@ -42,7 +43,7 @@ def unpack(name: str, arrays: Arrays) -> Floats:
 def write_packed(path: Path, arrays: Arrays) -> None:
     """Write `arrays` to a compressed .npz."""
     contents: dict[str, Any] = dict(arrays)
-    with path.open("wb") as file:
+    with replacing(path) as file:
         np.savez_compressed(file, **contents)
 
 

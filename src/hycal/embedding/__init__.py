@@ -2,13 +2,14 @@
 
 from hycal.embedding.cache import EmbeddingCache
 from hycal.embedding.pipeline import Embedded, Skipped, embed
-from hycal.embedding.sources import ImageFile, ImageRow, ImageSource
+from hycal.embedding.sources import ImageBytes, ImageFile, ImageRow, ImageSource
 from hycal.embedding.table import EmbeddingTable, is_table, read_table, write_table
 
 __all__ = [
     "Embedded",
     "EmbeddingCache",
     "EmbeddingTable",
+    "ImageBytes",
     "ImageFile",
     "ImageRow",
     "ImageSource",

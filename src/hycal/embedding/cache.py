@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import io
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from hycal.embedding.atomic import replacing
+from hycal.atomic import replacing
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
@@ -140,7 +141,7 @@ class EmbeddingCache:
             return
         content, digest = _npy_bytes(rows)
         with self._writing():
-            with replacing(self._shards / f"{digest}.npy", temporary=self._shards / f"{digest}.part") as file:
+            with replacing(self._shards / f"{digest}.npy") as file:
                 file.write(content)
             (shard,) = self._index.execute(
                 "INSERT INTO shards (space, sha256, n_rows) VALUES (?, ?, ?) "
@@ -216,7 +217,7 @@ class EmbeddingCache:
             if path.stem in expected and path.suffix == ".npy" and _sha256(path) == path.stem:
                 sound.add(path.stem)
             else:
-                path.unlink()
+                _remove(path)
         self._forget(expected[digest] for digest in expected.keys() - sound)
 
     def _forget(self, shards: Iterable[int]) -> None:
@@ -278,6 +279,13 @@ def _npy_bytes(rows: npt.NDArray[np.float32]) -> tuple[bytes, str]:
     np.save(buffer, np.ascontiguousarray(rows, dtype=np.float32), allow_pickle=False)
     content = buffer.getvalue()
     return content, hashlib.sha256(content).hexdigest()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def _sha256(path: Path) -> str:

@@ -23,7 +23,7 @@ _VALUES_AT_ONCE: Final = 2**20
 FORMATS: Final = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF", "ICO", "TGA")
 
 
-def decode(content: Content, *, most_pixels: int = MOST_PIXELS) -> Image.Image:
+def decode(content: Content, *, most_pixels: int = MOST_PIXELS, enough: int | None = None) -> Image.Image:
     """Return the image as RGB, upright, first frame.
 
     Parameters
@@ -32,6 +32,8 @@ def decode(content: Content, *, most_pixels: int = MOST_PIXELS) -> Image.Image:
         An image file, or pixels of shape (h, w) or (h, w, 3).
     most_pixels : int
         Refuse larger images before decoding them.
+    enough : int, optional
+        A side that will do, for thumbnails: a JPEG is then decoded at a fraction of its size. Not for encoders.
     """
     if not isinstance(content, bytes):
         picture = Image.fromarray(content)
@@ -40,6 +42,8 @@ def decode(content: Content, *, most_pixels: int = MOST_PIXELS) -> Image.Image:
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
             _check_size(picture, most_pixels)
+            if enough is not None:
+                picture.draft(None, (enough, enough))
             picture.load()  # the first frame of an animation: Pillow has not moved from it
             return _as_rgb(_upright(picture))
     except ImageError:

@@ -63,12 +63,15 @@ class Embedded:
         The sources that have no row.
     encoded : int
         How many images were encoded now; the other rows came from the store, or are copies of one another.
+    keys : tuple of bytes
+        Content hash of each image that has a row.
     """
 
     rows: Floats
     kept: npt.NDArray[np.intp]
     skipped: tuple[Skipped, ...]
     encoded: int
+    keys: tuple[bytes, ...]
 
 
 def embed(
@@ -254,6 +257,12 @@ class _Run:
             self.fresh.clear()
         self.flushed_at = time.monotonic()
 
+    def outcome(self, number: int) -> Floats | str:
+        """Return the row of an image that nobody waits for any more, or why it has none."""
+        key = self.keys[number]
+        problem = self.problems.get(number) or self.unusable.get(key)
+        return problem or (self.fresh[key] if key in self.fresh else self.store.get([key])[0])
+
     def result(self, sources: Sequence[ImageSource]) -> Embedded:
         problems = {
             number: self.problems.get(number) or self.unusable[key]
@@ -262,4 +271,5 @@ class _Run:
         }
         kept = np.array([number for number in range(len(self.keys)) if number not in problems], dtype=np.intp)
         skipped = tuple(Skipped(sources[number].name, reason) for number, reason in problems.items())
-        return Embedded(self.store.get([self.keys[number] for number in kept]), kept, skipped, self.encoded)
+        keys = tuple(self.keys[number] for number in kept)
+        return Embedded(self.store.get(keys), kept, skipped, self.encoded, keys)

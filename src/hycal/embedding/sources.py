@@ -67,6 +67,20 @@ class ImageFile:
             raise ImageError(f"cannot be read: {error.strerror or error}") from None
 
 
+@dataclass(frozen=True)
+class ImageBytes:
+    """An image file that is in memory already, such as an upload."""
+
+    name: str
+    content: bytes
+
+    def read(self) -> bytes:
+        """Return the content."""
+        if not self.content:
+            raise ImageError("empty file (0 bytes)")
+        return self.content
+
+
 @dataclass(frozen=True, eq=False)
 class ImageRow:
     """One row of an array of images: numpy, memory-mapped or HDF5; uint8, (height, width) or (height, width, 3)."""

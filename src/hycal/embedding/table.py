@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.embedding.atomic import replacing
+from hycal.atomic import replacing
 from hycal.errors import HyCalError
 from hycal.validation import Floats
 

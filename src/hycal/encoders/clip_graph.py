@@ -10,40 +10,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hycal.encoders.checkpoint import Checkpoint, Tensors, TowerShape
-from hycal.encoders.extras import load_extra
-
-_OPSET = 17
-_IR_VERSION = 8
+from hycal.encoders.graph import GraphBuilder
 
 
-class _Builder:
-    """Collects nodes; every method returns the name of its result."""
+class _Builder(GraphBuilder):
+    """Adds the parts of a transformer."""
 
     def __init__(self, tensors: Tensors) -> None:
-        self.onnx: Any = load_extra("onnx", extra="clip", why="Building a CLIP graph")
+        super().__init__("Building a CLIP graph")
         self.tensors = tensors
-        self.nodes: list[Any] = []
-        self.stored: dict[str, Any] = {}
-
-    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        name = f"{kind}_{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [name], name=name, **attributes))
-        return name
-
-    def constant(self, value: npt.NDArray[Any], name: str | None = None) -> str:
-        key = name or f"constant_{len(self.stored)}"
-        if key not in self.stored:
-            self.stored[key] = self.onnx.numpy_helper.from_array(value, key)
-        return key
-
-    def ints(self, *values: int) -> str:
-        return self.constant(np.array(values, dtype=np.int64))
-
-    def number(self, value: float) -> str:
-        return self.constant(np.array(value, dtype=np.float32))
 
     def weight(self, name: str) -> str:
         return self.constant(self.tensors[name], name)
@@ -91,14 +68,9 @@ class _Builder:
             x = self.node("Add", x, self.linear(hidden, f"{layer}.mlp.fc2"))
         return x
 
-    def model(self, *, given: Any, result: str, output: str, width: int) -> bytes:
-        helper = self.onnx.helper
-        self.nodes.append(helper.make_node("Identity", [result], [output], name=output))
-        value = helper.make_tensor_value_info(output, self.onnx.TensorProto.FLOAT, ["batch", width])
-        graph = helper.make_graph(self.nodes, "clip", [given], [value], list(self.stored.values()))
-        opset = [helper.make_opsetid("", _OPSET)]
-        model = helper.make_model(graph, opset_imports=opset, ir_version=_IR_VERSION)
-        return bytes(model.SerializeToString())
+    def tower(self, *, given: Any, result: str, output: str, width: int) -> bytes:
+        kind = self.onnx.TensorProto.FLOAT
+        return self.model("clip", given=given, outputs={output: (result, kind, ["batch", width])})
 
 
 def image_graph(checkpoint: Checkpoint) -> bytes:
@@ -122,7 +94,7 @@ def image_graph(checkpoint: Checkpoint) -> bytes:
     side = checkpoint.image_size
     kind = build.onnx.TensorProto.FLOAT
     given = build.onnx.helper.make_tensor_value_info("pixel_values", kind, ["batch", 3, side, side])
-    return build.model(given=given, result=x, output="image_embeds", width=_width(checkpoint, "visual_projection"))
+    return build.tower(given=given, result=x, output="image_embeds", width=_width(checkpoint, "visual_projection"))
 
 
 def text_graph(checkpoint: Checkpoint) -> bytes:
@@ -140,7 +112,7 @@ def text_graph(checkpoint: Checkpoint) -> bytes:
     at_end = build.node("GatherND", x, end, batch_dims=1)
     x = build.linear(at_end, "text_projection")
     given = build.onnx.helper.make_tensor_value_info("input_ids", build.onnx.TensorProto.INT64, ["batch", context])
-    return build.model(given=given, result=x, output="text_embeds", width=_width(checkpoint, "text_projection"))
+    return build.tower(given=given, result=x, output="text_embeds", width=_width(checkpoint, "text_projection"))
 
 
 def _width(checkpoint: Checkpoint, name: str) -> int:

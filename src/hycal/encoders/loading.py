@@ -10,10 +10,11 @@ from hycal.encoders.checkpoint import read_checkpoint
 from hycal.encoders.clip_graph import image_graph, text_graph
 from hycal.encoders.files import Located, locate, missing_message, require
 from hycal.encoders.fingerprint import file_hash, fingerprint
-from hycal.encoders.onnx_clip import OnnxEncoder, TextTower, Tower
+from hycal.encoders.onnx_clip import Graph, image_tower, text_tower
 from hycal.encoders.protocol import Encoder
 from hycal.encoders.table import Backend, EncoderSpec, find_spec
 from hycal.encoders.tokenizer import ClipTokenizer
+from hycal.encoders.towers import TowerEncoder, Towers
 from hycal.errors import HyCalError
 
 MANIFEST = "manifest.json"
@@ -62,18 +63,12 @@ def _load(spec: EncoderSpec, located: Located, backend: Backend, threads: int | 
     hashes = {role: file_hash(path) for role, path in located.found.items()}
     verified = _check_manifest(spec, located, hashes)
     space = fingerprint(parts=_identity(spec, hashes, verified), preprocessing=spec.preprocessing)
-    if backend != "onnx":
-        from hycal.encoders.torch_clip import load_torch_encoder
-
-        return load_torch_encoder(spec, located, backend=backend, fingerprint=space)
-    image, text = _towers(spec, located, threads)
-    return OnnxEncoder(
+    return TowerEncoder(
         name=spec.name,
         dimension=spec.dimension,
         fingerprint=space,
         preprocessing=spec.preprocessing,
-        image=image,
-        text=text,
+        towers=_towers(spec, located, backend, threads),
         no_text=_no_text(spec),
     )
 
@@ -128,18 +123,23 @@ def _check_manifest(spec: EncoderSpec, located: Located, hashes: dict[str, str])
     return verified
 
 
-def _towers(spec: EncoderSpec, located: Located, threads: int | None) -> tuple[Tower, TextTower | None]:
+def _towers(spec: EncoderSpec, located: Located, backend: Backend, threads: int | None) -> Towers:
+    if backend != "onnx":
+        from hycal.encoders.torch_clip import torch_towers
+
+        return torch_towers(located, backend=backend)
     if "weights" in located.found:
         checkpoint = read_checkpoint(located.found["config"], located.found["weights"])
-        image = Tower(image_graph(checkpoint), output="image_embeds", threads=threads)
-        tower = Tower(text_graph(checkpoint), output="text_embeds", threads=threads)
-        return image, TextTower(tower, ClipTokenizer(located.found["tokenizer"], context=checkpoint.context))
-    image = Tower(located.found["image"], output="image_embeds", threads=threads)
+        tokenizer = ClipTokenizer(located.found["tokenizer"], context=checkpoint.context)
+        texts = Graph(text_graph(checkpoint), output="text_embeds", threads=threads)
+        images = Graph(image_graph(checkpoint), output="image_embeds", threads=threads)
+        return Towers(image_tower(images), text_tower(texts, tokenizer))
+    image = image_tower(Graph(located.found["image"], output="image_embeds", threads=threads))
     source = located if "text" in located.found else _borrowed_text(spec)
     if source is None:
-        return image, None
-    tower = Tower(source.found["text"], output="text_embeds", threads=threads)
-    return image, TextTower(tower, ClipTokenizer(source.found["tokenizer"]))
+        return Towers(image, None)
+    graph = Graph(source.found["text"], output="text_embeds", threads=threads)
+    return Towers(image, text_tower(graph, ClipTokenizer(source.found["tokenizer"])))
 
 
 def _borrowed_text(spec: EncoderSpec) -> Located | None:

@@ -1,27 +1,22 @@
-"""An encoder that runs on ONNX Runtime."""
+"""Towers that run on ONNX Runtime."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
-from hycal.encoders.extras import load_extra
-from hycal.encoders.preprocessing import Preprocessing
+from hycal.encoders.extras import load_package
 from hycal.encoders.tokenizer import ClipTokenizer
+from hycal.encoders.towers import Rows
 from hycal.errors import HyCalError
-from hycal.validation import Floats, unit_rows
-
-_TEXTS_AT_ONCE = 64
+from hycal.validation import Floats
 
 
-class Tower:
-    """One ONNX graph with one output that is an embedding.
+class Graph:
+    """An ONNX graph of which one output is an embedding.
 
     Parameters
     ----------
@@ -34,9 +29,11 @@ class Tower:
     """
 
     def __init__(self, model: Path | bytes, *, output: str, threads: int | None = None) -> None:
-        runtime = load_extra("onnxruntime", extra="clip", why="Running an encoder")
+        runtime = load_package("onnxruntime", why="Running an encoder")
         options = runtime.SessionOptions()
         options.log_severity_level = 3
+        # Threads that wait must not burn the core on which others decode the next images.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         if threads is not None:
             options.intra_op_num_threads = threads
         source = model if isinstance(model, bytes) else str(model)
@@ -52,109 +49,32 @@ class Tower:
         self._output = output if output in outputs else outputs[0]
         self.inputs: list[str] = [value.name for value in self._session.get_inputs()]
 
-    def run(self, **inputs: npt.NDArray[Any]) -> Floats:
-        """Return the unit rows for named inputs, of which the graph takes those it knows."""
+    def run(self, **inputs: npt.NDArray[Any]) -> Rows:
+        """Return the output for named inputs, of which the graph takes those it knows."""
         feed = {name: inputs[name] for name in self.inputs if name in inputs}
         if len(feed) != len(self.inputs):
             raise HyCalError(f"The graph asks for the inputs {self.inputs}; hycal can give {sorted(inputs)}.")
         try:
-            result: npt.NDArray[Any] = self._session.run([self._output], feed)[0]
+            result: Rows = self._session.run([self._output], feed)[0]
         except Exception as error:  # as above; a graph for inputs of another shape ends here
             shapes = {name: value.shape for name, value in feed.items()}
             raise HyCalError(
                 f"ONNX Runtime could not run the graph on {shapes}: {error}. Expected an encoder for inputs of these "
                 "shapes; check the file, and the memory that is left."
             ) from None
-        if result.ndim != 2 or not np.isfinite(result).all() or not result.any(axis=1).all():
-            raise HyCalError(
-                f"The output {self._output!r} is not a batch of finite, non-zero vectors (shape {result.shape}). "
-                "Expected the projected embedding of a CLIP tower; check the file."
-            )
-        return unit_rows(result)
+        return result
 
 
-@dataclass(frozen=True)
-class TextTower:
-    """A text graph and the tokenizer that feeds it."""
-
-    tower: Tower
-    tokenizer: ClipTokenizer
-
-    def encode(self, texts: Sequence[str]) -> Floats:
-        """Return (n, d) unit embeddings."""
-        ids = self.tokenizer.encode(texts)
-        mask = self.tokenizer.mask(ids)
-        parts = [
-            self.tower.run(input_ids=ids[at : at + _TEXTS_AT_ONCE], attention_mask=mask[at : at + _TEXTS_AT_ONCE])
-            for at in range(0, len(ids), _TEXTS_AT_ONCE)
-        ]
-        return np.concatenate(parts)
+def image_tower(graph: Graph) -> Callable[[Floats], Rows]:
+    """Return an image tower; exporters name the one input as they like."""
+    return lambda pixels: graph.run(**dict.fromkeys(graph.inputs, pixels))
 
 
-class OnnxEncoder:
-    """An encoder on ONNX Runtime; implements `hycal.encoders.protocol.Encoder`.
+def text_tower(graph: Graph, tokenizer: ClipTokenizer) -> Callable[[Sequence[str]], Rows]:
+    """Return a text tower of a graph and the tokenizer that feeds it."""
 
-    Parameters
-    ----------
-    name : str
-    dimension : int
-    fingerprint : str
-    preprocessing : Preprocessing
-    image : Tower
-    text : TextTower or None
-    no_text : str
-        What to say when texts are asked for and there is no text tower.
-    """
+    def tower(texts: Sequence[str]) -> Rows:
+        ids = tokenizer.encode(texts)
+        return graph.run(input_ids=ids, attention_mask=tokenizer.mask(ids))
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        dimension: int,
-        fingerprint: str,
-        preprocessing: Preprocessing,
-        image: Tower,
-        text: TextTower | None,
-        no_text: str,
-    ) -> None:
-        self.name = name
-        self.dimension = dimension
-        self.fingerprint = fingerprint
-        self.preprocessing = preprocessing
-        self.has_text = text is not None
-        self._image = image
-        self._text = text
-        self._no_text = no_text
-
-    def preprocess(self, image: Image.Image) -> Floats:
-        """Return the (3, height, width) input of one image."""
-        return self.preprocessing.apply(image)
-
-    def encode(self, batch: Floats) -> Floats:
-        """Return (n, d) unit embeddings of (n, 3, height, width) inputs."""
-        side = self.preprocessing.size
-        if batch.ndim != 4 or batch.shape[1:] != (3, side, side):
-            raise HyCalError(
-                f"{self.name} got a batch of shape {batch.shape}; expected (n, 3, {side}, {side}). "
-                "Stack the results of `preprocess`."
-            )
-        if not len(batch):
-            return np.empty((0, self.dimension), dtype=np.float32)
-        inputs = dict.fromkeys(self._image.inputs, np.ascontiguousarray(batch, dtype=np.float32))
-        return self._checked(self._image.run(**inputs))
-
-    def encode_texts(self, texts: Sequence[str]) -> Floats:
-        """Return (n, d) unit embeddings of texts, or raise HyCalError saying which files are missing."""
-        if self._text is None:
-            raise HyCalError(self._no_text)
-        if not texts:
-            return np.empty((0, self.dimension), dtype=np.float32)
-        return self._checked(self._text.encode(texts))
-
-    def _checked(self, rows: Floats) -> Floats:
-        if rows.shape[1] != self.dimension:
-            raise HyCalError(
-                f"{self.name} gave {rows.shape[1]}-dimensional embeddings; expected {self.dimension}. "
-                "The weights are those of another model."
-            )
-        return rows
+    return tower

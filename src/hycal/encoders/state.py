@@ -13,7 +13,7 @@ from hycal.encoders.table import EncoderSpec, find_spec
 from hycal.errors import HyCalError
 
 EXTRAS = {
-    "clip": ("onnxruntime", "onnx", "tokenizers", "huggingface_hub"),
+    "clip": ("onnx", "tokenizers", "huggingface_hub"),
     "torch": ("torch", "open_clip", "transformers"),
 }
 

@@ -1,21 +1,26 @@
-"""Results of a folder, grouped into the tables they make: one per setting, order and protocol."""
+"""Results of a folder: runs grouped by setting, order and protocol, views, and what was measured of efficiency."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hycal.bench import metrics
 from hycal.bench.cells import CellResult, read_cell
+from hycal.bench.efficiency import Measured, read_efficiency
 from hycal.bench.published import PublishedCell, find_published
-from hycal.bench.runner import CELLS
+from hycal.bench.runner import CELLS, VIEWS
 from hycal.bench.settings import DEFAULT_ORDER
+from hycal.bench.studies import shown_apart
 from hycal.bench.variants import Variant, parse_variant
+from hycal.bench.views import View, read_view
 from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
+from hycal.validation import Doubles
 
 #: Every column of the tables by name, computed from one run.
 COLUMNS: Mapping[str, Callable[[CellResult], float]] = {
@@ -66,17 +71,72 @@ class Group:
         """In the order of learning."""
         return next(iter(self.runs.values()))[0].domains
 
-    def value(self, method: str, column: str) -> Value:
-        """Return the number for a method: a name in `COLUMNS`, or "last:DOMAIN" or "average:DOMAIN"."""
-        numbers = [column_of(run, column) for run in self.runs[method]]
+    @property
+    def methods(self) -> list[str]:
+        """Methods for the tables of the setting: all but those of studies that have tables of their own."""
+        return [method for method in self.runs if not shown_apart(method)]
+
+    @property
+    def has_text(self) -> bool:
+        """Whether zero-shot accuracy is known."""
+        return any(not np.isnan(run.Z).all() for runs in self.runs.values() for run in runs)
+
+    def value(self, method: str, column: str, table: str = "") -> Value:
+        """Return the number for a method: a name in `COLUMNS`, or "last:DOMAIN" or "average:DOMAIN".
+
+        A method that was not run has no number of ours, but it may have a published one: that of `table`, where
+        several tables print it.
+        """
+        numbers = [column_of(run, column) for run in self.runs.get(method, ())]
         variant = parse_variant(method)
         plain = Variant(variant.method, overrides=variant.overrides).label
-        return Value(
-            float(np.mean(numbers)),
-            metrics.interval(numbers),
-            len(numbers),
-            find_published(self.name.replace("+released", ""), plain, column),
-        )
+        return _value(numbers, find_published(self._published_name, plain, column, table))
+
+    def zero_shot(self, column: str) -> Value:
+        """Return zero-shot accuracy, all names of the sequence being candidates, for a column of Last accuracy."""
+        run = next(iter(self.runs.values()))[0]
+        part, _, domain = column.partition(":")
+        of: Mapping[str, Callable[[Doubles], Any]] = {"last": np.mean, "gap": metrics.gap, "last:sigma": metrics.sigma}
+        if column not in of and (part != "last" or domain not in run.domains):
+            return _value([], None)
+        number = float(of[column](run.Z) if column in of else run.Z[run.domains.index(domain)])
+        printed = find_published(self._published_name, "ZeroShot", column.replace("last", "zero-shot"))
+        return _value([] if np.isnan(number) else [number], printed)
+
+    @property
+    def _published_name(self) -> str:
+        return self.name.replace("+released", "")
+
+
+def _value(numbers: list[float], printed: PublishedCell | None) -> Value:
+    if not numbers:
+        return Value(float("nan"), float("nan"), 0, printed)
+    return Value(float(np.mean(numbers)), metrics.interval(numbers), len(numbers), printed)
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Everything in a folder that `hycal bench` wrote.
+
+    Attributes
+    ----------
+    groups : tuple of Group
+        In a fixed order.
+    views : tuple of View
+    efficiency : dict
+        By method, what `hycal bench efficiency` measured; empty if it was not run.
+    """
+
+    groups: tuple[Group, ...]
+    views: tuple[View, ...] = ()
+    efficiency: Mapping[str, Measured] = field(default_factory=dict)
+
+    def find(self, name: str) -> Group | None:
+        """Return the group called `name`; with the released code's samples if there are no others."""
+        setting, _, order = name.partition("@")
+        released = f"{setting}+released@{order}" if order else f"{setting}+released"
+        by_name = {group.name: group for group in reversed(self.groups)}
+        return by_name.get(name, by_name.get(released))
 
 
 def column_of(run: CellResult, column: str) -> float:
@@ -92,8 +152,8 @@ def column_of(run: CellResult, column: str) -> float:
     return float(rows[part](run.A)[run.domains.index(domain)])
 
 
-def collect(folder: Path) -> list[Group]:
-    """Return the groups of all results in a folder that `hycal bench run` wrote, in a fixed order."""
+def collect(folder: Path) -> Results:
+    """Return what is in a folder that `hycal bench run` wrote."""
     paths = sorted((folder / CELLS).rglob("[!.]*.json"))
     if not paths:
         raise HyCalError(f"There are no results in {folder}. Run `hycal bench run SETTING --out {folder}` first.")
@@ -101,14 +161,17 @@ def collect(folder: Path) -> list[Group]:
     for run in map(read_cell, paths):
         methods = found.setdefault((run.setting, run.order, run.protocol), {})
         methods.setdefault(run.method, []).append(run)
-    return [
+    groups = tuple(
         Group(
-            *key, {name: tuple(sorted(methods[name], key=lambda run: run.seed)) for name in sorted(methods, key=_place)}
+            *key,
+            {name: tuple(sorted(methods[name], key=lambda run: run.seed)) for name in sorted(methods, key=table_place)},
         )
         for key, methods in sorted(found.items(), key=lambda item: (item[0][0], item[0][1] != DEFAULT_ORDER, item[0]))
-    ]
+    )
+    views = tuple(map(read_view, sorted((folder / VIEWS).rglob("[!.]*.json"))))
+    return Results(groups, views, read_efficiency(folder))
 
 
-def _place(label: str) -> tuple[int, str]:
+def table_place(label: str) -> tuple[int, str]:
     """Return where a method stands in a table: as in `METHODS`, variants after the plain one."""
     return list(METHODS).index(parse_variant(label).method), label

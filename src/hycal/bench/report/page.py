@@ -7,25 +7,39 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hycal._version import __version__
-from hycal.bench.report.collect import Group, collect
-from hycal.bench.report.figures import FIGURES
-from hycal.bench.report.tables import MISSING, csv_rows, html_table, latex, markdown, tables_of
-from hycal.bench.runner import write_whole
+from hycal.atomic import write_whole
+from hycal.bench.report.blocks import Section
+from hycal.bench.report.collect import collect
+from hycal.bench.report.forms import MISSING, contents, csv_rows, html_section, latex, markdown
+from hycal.bench.report.sections import all_sections
 
+_INTRODUCTION = (
+    f"hycal {__version__}. Best in bold, second underlined; {MISSING} is missing. Where the paper has the same setting "
+    "its number stands below ours, with a note if it is known to be wrong. In commands RESULTS stands for the folder "
+    "of this report, EMBEDDINGS for what `hycal bench embed` made of your copies of the data sets "
+    "(DATACOMP-EMBEDDINGS: with --encoder datacomp-vit-b16)."
+)
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --page: #ffffff; --soft: #656d76; --line: #d5dbe1; --mark: #f3f5f7; }
+:root { color-scheme: light dark; --ink: #1b1f24; --page: #ffffff; --soft: #5c656e; --line: #d5dbe1; --mark: #f3f5f7; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e9ed; --page: #14171b; --soft: #9aa4af; --line: #343b43; --mark: #1e2329; }
+  :root { --ink: #e6e9ed; --page: #14171b; --soft: #a3adb8; --line: #343b43; --mark: #1e2329; }
 }
+* { box-sizing: border-box; }
 body { color: var(--ink); background: var(--page); font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto;
-  max-width: 72rem; padding: 0 1rem; }
-figure { margin: 1.5rem 0; }
-figcaption { color: var(--soft); margin-bottom: .4rem; } figcaption b { color: var(--ink); }
+  max-width: 82rem; padding: 0 1rem; }
+h2 { margin-top: 3rem; border-bottom: 1px solid var(--line); padding-bottom: .3rem; }
+figure { margin: 1.8rem 0; }
+figcaption { color: var(--soft); margin-bottom: .5rem; max-width: 60rem; } figcaption b { color: var(--ink); }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th:first-child { text-align: left; } tbody tr:hover { background: var(--mark); }
-.paper, .notes { color: var(--soft); font-size: 12px; } svg { max-width: 100%; height: auto; }
-nav a { margin-right: 1rem; } a { color: inherit; }
+th, td { padding: .25rem .5rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th.head { text-align: center; }
+th:first-child { text-align: left; position: sticky; left: 0; background: var(--page); }
+tbody tr:hover, tbody tr:hover th { background: var(--mark); }
+.paper, .notes { color: var(--soft); font-size: 12px; }
+.drawing svg { display: block; width: 100%; min-width: 52rem; max-width: 76rem; height: auto; }
+.todo { border-left: 3px solid var(--line); padding: .2rem .9rem; margin: .8rem 0; color: var(--soft); }
+.todo b { color: var(--ink); } .todo pre { margin: .2rem 0; overflow-x: auto; font-size: 12px; }
+nav { display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; } a { color: inherit; }
 """.strip()
 
 
@@ -34,42 +48,28 @@ def write_report(folder: Path) -> dict[str, Path]:
 
     The same results give the same bytes.
     """
-    groups = collect(folder)
-    tables = [table for group in groups for table in tables_of(group)]
-    contents = {
-        "markdown": ("report.md", "\n".join(map(markdown, tables))),
-        "latex": ("report.tex", "\n".join(map(latex, tables))),
-        "csv": ("report.csv", csv_rows(groups)),
-        "html": ("report.html", page(groups)),
+    sections = all_sections(collect(folder))
+    texts = {
+        "markdown": ("report.md", f"{_INTRODUCTION}\n\n" + "\n".join(map(markdown, sections))),
+        "latex": ("report.tex", "\n".join(map(latex, sections))),
+        "csv": ("report.csv", csv_rows(sections)),
+        "html": ("report.html", _page(sections)),
     }
-    for name, text in contents.values():
+    for name, text in texts.values():
         write_whole(folder / name, text.encode())
-    return {form: folder / name for form, (name, _) in contents.items()}
+    return {form: folder / name for form, (name, _) in texts.items()}
 
 
-def page(groups: Sequence[Group]) -> str:
-    """Return the HTML page: tables and figures of every group, style and drawings inline."""
-    links = "".join(f'<a href="#{html.escape(_anchor(group))}">{html.escape(group.name)}</a>' for group in groups)
-    parts = "".join(_section(group) for group in groups)
+def _page(sections: Sequence[Section]) -> str:
+    body = f"<p>{_INTRODUCTION}</p>{contents(sections)}{''.join(map(html_section, sections))}"
+    return document("hycal benchmark", body)
+
+
+def document(title: str, body: str) -> str:
+    """Return a whole HTML page in the report's style."""
+    name = html.escape(title)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>hycal benchmark</title><style>{_STYLE}</style></head><body><h1>hycal benchmark</h1>"
-        f"<p>hycal {__version__}. Best in bold, second underlined; {MISSING} is missing. Where the paper has the "
-        "same setting its number stands below ours, with a note if it is known to be wrong.</p>"
-        f"<nav>{links}</nav>{parts}</body></html>\n"
+        f"<title>{name}</title><style>{_STYLE}</style></head><body><h1>{name}</h1>{body}</body></html>\n"
     )
-
-
-def _anchor(group: Group) -> str:
-    return f"{group.name}.{group.protocol}"
-
-
-def _section(group: Group) -> str:
-    tables = "".join(html_table(table) for table in tables_of(group))
-    figures = "".join(
-        f"<figure><figcaption><b>{html.escape(f'{group.name}: {caption}')}</b></figcaption>{draw(group)}</figure>"
-        for caption, draw in FIGURES.items()
-    )
-    title = html.escape(f"{group.name} ({group.protocol})")
-    return f'<section id="{html.escape(_anchor(group))}"><h2>{title}</h2>{tables}{figures}</section>'

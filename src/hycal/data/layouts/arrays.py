@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import train_test_split
 
 from hycal.data.catalog import DataSetSpec
 from hycal.data.layouts.finding import below, find, how_to_get, need
@@ -128,6 +127,8 @@ def read_galaxy10(spec: DataSetSpec, root: Path) -> ImageSet:
 
 def galaxy_splits(labels: npt.NDArray[np.int64]) -> list[Split]:
     """Return the split of each galaxy: a fifth set aside by class, then halved by class, seed 42 both times."""
+    from sklearn.model_selection import train_test_split
+
     everything = np.arange(len(labels))
     try:
         _, aside = train_test_split(everything, test_size=0.2, stratify=labels, random_state=_GALAXY_SEED)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.io import loadmat
 
 from hycal.data.catalog import DataSetSpec
 from hycal.data.layouts.finding import beside, find, need
@@ -68,6 +67,8 @@ def _year_first(name: str) -> str:
 
 
 def _load(path: Path, key: str) -> Any:
+    from scipy.io import loadmat
+
     try:
         return np.asarray(loadmat(path, squeeze_me=True)[key])
     except Exception as error:  # scipy's reader raises many kinds on a damaged file

@@ -1,0 +1,79 @@
+"""Drawing as SVG text that takes its ink from the page, so that one drawing is legible in light and dark."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from hycal.errors import HyCalError
+from hycal.validation import Doubles
+
+INK = "#010203"  # stands for the page's text colour, and is replaced by it
+COLOURS = (
+    "#e4572e",
+    "#2e86ab",
+    "#3fa34d",
+    "#a05fd0",
+    "#d19a00",
+    "#00a6a6",
+    "#c2407f",
+    "#7a8b2d",
+    "#8d6e63",
+    "#6b7fd7",
+    "#808890",
+)
+_MARKERS = "osD^vPhX<>p"
+
+
+@contextmanager
+def drawing(
+    name: str, out: list[str], *, rows: int = 1, columns: int = 1, size: tuple[float, float] = (7.0, 4.0)
+) -> Iterator[Any]:
+    """Yield the axes of a new figure, row after row in one list; afterwards its SVG is appended to `out`.
+
+    `name` must differ between the drawings of a page: ids inside the SVG are made from it.
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise HyCalError("Figures need matplotlib. Install it: pip install 'hycal[bench]'.") from None
+    ink = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    style: dict[Any, Any] = {**dict.fromkeys(ink, INK), "svg.fonttype": "none", "svg.hashsalt": name, "font.size": 9}
+    with matplotlib.rc_context(style):
+        figure = Figure(figsize=size, layout="constrained", dpi=130)
+        figure.patch.set_alpha(0.0)
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for ax in axes:
+            ax.set_facecolor("none")
+            ax.set_axisbelow(True)
+            ax.grid(color=INK, alpha=0.12)
+        yield axes
+        for ax in axes:
+            ax.set_visible(ax.has_data())
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    svg = buffer.getvalue()
+    out.append(svg[svg.index("<svg") :].replace(INK, "currentColor"))
+
+
+def style(place: int) -> dict[str, Any]:
+    """Return the colour and the marker of the line or cloud at a place."""
+    return {"color": COLOURS[place % len(COLOURS)], "marker": _MARKERS[place % len(_MARKERS)]}
+
+
+def heat_map(ax: Any, values: Doubles, rows: Sequence[str], columns: Sequence[str], *, low: float, high: float) -> None:
+    """Draw numbers as a coloured grid with the numbers in it; NaN stays empty."""
+    ax.grid(visible=False)
+    ax.imshow(values, cmap="viridis", vmin=low, vmax=high, aspect="auto")
+    digits = 0 if high - low > 20 else 1
+    for (row, column), value in np.ndenumerate(values):
+        if not np.isnan(value):
+            colour = "black" if value > low + 0.55 * (high - low) else "white"
+            ax.text(column, row, f"{value:.{digits}f}", ha="center", va="center", color=colour, fontsize=7.5)
+    ax.set_xticks(range(len(columns)), columns)
+    ax.set_yticks(range(len(rows)), rows)

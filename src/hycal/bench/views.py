@@ -1,0 +1,176 @@
+"""Views: what the figures need of the embeddings themselves, and cells do not hold.
+
+One for each setting that HyCal was run on, as a JSON file with the manifest of that run: where class means lie among
+test images (t-SNE), and what cosine similarity and Mahalanobis distance say about each test image.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.manifold import TSNE
+
+from hycal.bench.cells import Cell
+from hycal.bench.embedded import BenchDomain
+from hycal.bench.protocol import learn_domain
+from hycal.bench.sampling import SampleList
+from hycal.bench.variants import Variant
+from hycal.classifiers import HyCal
+from hycal.errors import HyCalError
+from hycal.features import Identity, Relu
+from hycal.validation import Doubles
+
+FORMAT = 1
+_IMAGES = 600  # test images drawn among the class means
+_POINTS = 2000  # test images in the scatter of both measures
+_NO_SPREAD = 1e-6
+_METRICS = ("cosine", "mahalanobis", "dynamic")
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """Class means among test images, in two dimensions.
+
+    Attributes
+    ----------
+    places : ndarray of shape (n, 2)
+    domains : ndarray of shape (n,)
+        Number of the domain of each point.
+    means : ndarray of shape (n,), bool
+        Whether the point is a class mean.
+    """
+
+    places: Doubles
+    domains: npt.NDArray[np.int64]
+    means: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a view's file says.
+
+    Attributes
+    ----------
+    setting, order, protocol : str
+    seed : int
+    domains : tuple of str
+    maps : dict of Map
+        By method whose space is drawn.
+    cosine, distance : ndarrays of shape (n,)
+        Both measures between a test image and its own class.
+    right : ndarray of shape (n, 3), bool
+        Whether cosine, distance and the blend of both answer right.
+    agreement : dict
+        Number of test images, of all there are, by who answers right: "cosine mahalanobis dynamic", "" for nobody.
+    """
+
+    setting: str
+    order: str
+    protocol: str
+    seed: int
+    domains: tuple[str, ...]
+    maps: Mapping[str, Map]
+    cosine: Doubles
+    distance: Doubles
+    right: npt.NDArray[np.bool_]
+    agreement: Mapping[str, int]
+
+
+def view_place(cell: Cell) -> str:
+    """Return where the view of a cell lies below the folder of views."""
+    return f"{cell.setting.label}/{cell.order}.{cell.setting.protocol}.{cell.seed}.json"
+
+
+def view_manifest(of_cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a view depends on, from the manifest of a cell of HyCal."""
+    return {**of_cell, "view": FORMAT}
+
+
+def make_view(
+    cell: Cell, domains: Sequence[BenchDomain], samples: Mapping[str, SampleList], content: Mapping[str, Any]
+) -> bytes:
+    """Return the bytes of a view's file."""
+    width = domains[0].train_x.shape[1]
+    ranpac = Variant("RanPAC").parameters(cell.setting, text=False)
+    features = Relu.gaussian(width, ranpac["n_components"], ranpac["random_state"])
+    document = {
+        "manifest": content,
+        "maps": {"HyCal": _map(Identity(width), domains, samples), "RanPAC": _map(features, domains, samples)},
+        **_measures(cell, domains, samples),
+    }
+    return (json.dumps(document, sort_keys=True) + "\n").encode()
+
+
+def _map(
+    features: Callable[[Doubles], Doubles], domains: Sequence[BenchDomain], samples: Mapping[str, SampleList]
+) -> Any:
+    """Return places, domain numbers and kinds of class means and of evenly many test images of each domain."""
+    rows, numbers, means = [], [], []
+    for number, domain in enumerate(domains):
+        sample = samples[domain.name]
+        learned, labels = features(domain.train_x[list(sample.rows)].astype(np.float64)), np.array(sample.labels)
+        centres = np.stack([learned[labels == label].mean(axis=0) for label in np.unique(labels)])
+        tested = domain.test_x[:: -(-len(domain.test_x) // (_IMAGES // len(domains)))].astype(np.float64)
+        rows += [centres, features(tested)]
+        numbers += [number] * (len(centres) + len(tested))
+        means += [True] * len(centres) + [False] * len(tested)
+    return [_flat(np.concatenate(rows)).round(2).tolist(), numbers, means]
+
+
+def _flat(points: Doubles) -> Doubles:
+    """Return t-SNE of the points, (n, 2); points that are all the same have one place."""
+    if points.std(axis=0).max() < _NO_SPREAD:
+        return np.zeros((len(points), 2))
+    perplexity = min(30.0, (len(points) - 1) / 3)
+    flat = TSNE(metric="cosine", init="pca", max_iter=500, perplexity=perplexity, random_state=0)
+    return flat.fit_transform(points).astype(np.float64)
+
+
+def _measures(cell: Cell, domains: Sequence[BenchDomain], samples: Mapping[str, SampleList]) -> dict[str, Any]:
+    classifier = Variant("HyCal").build(cell.setting, text=all(domain.text is not None for domain in domains))
+    assert isinstance(classifier, HyCal)
+    for domain in domains:
+        learn_domain(classifier, domain, samples[domain.name])
+    queries = np.concatenate([domain.test_x for domain in domains])
+    truth = np.concatenate([np.array(domain.labels)[domain.test_y] for domain in domains])
+    right = np.stack([classifier.set_params(metric=metric).predict(queries) == truth for metric in _METRICS], axis=1)
+    who = [" ".join(name for name, yes in zip(_METRICS, row, strict=True) if yes) for row in right]
+    shown = slice(None, None, -(-len(queries) // _POINTS))
+    cosine, distance = classifier.measures(queries[shown])
+    own = np.searchsorted(classifier.classes_, truth[shown])[:, None]
+    return {
+        "cosine": np.take_along_axis(cosine, own, axis=1)[:, 0].round(4).tolist(),
+        "distance": np.take_along_axis(distance, own, axis=1)[:, 0].round(1).tolist(),
+        "right": right[shown].tolist(),
+        "agreement": {name: who.count(name) for name in sorted(set(who))},
+    }
+
+
+def read_view(path: Path) -> View:
+    """Return what a view's file says."""
+    try:
+        document = json.loads(path.read_bytes())
+        about = document["manifest"]
+        return View(
+            setting=about["setting"],
+            order=about["order"],
+            protocol=about["protocol"],
+            seed=about["seed"],
+            domains=tuple(about["domains"]),
+            maps={
+                name: Map(np.array(places), np.array(numbers), np.array(means, dtype=np.bool_))
+                for name, (places, numbers, means) in document["maps"].items()
+            },
+            cosine=np.array(document["cosine"]),
+            distance=np.array(document["distance"]),
+            right=np.array(document["right"], dtype=np.bool_),
+            agreement=document["agreement"],
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HyCalError(f"{path} is not a view of `hycal bench run`: {error!r}. Delete it and run again.") from None

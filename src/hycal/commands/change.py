@@ -1,0 +1,88 @@
+"""`hycal rename`, `forget`, `undo`, `merge`: a model is changed, with a receipt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hycal.commands.failing import told
+from hycal.commands.models import Json, Model, tell_receipt
+from hycal.embedding.sources import ImageFile, content_hash
+from hycal.project import Project
+from hycal.project.changes import merge
+
+
+@told
+def rename_command(
+    model: Model,
+    old: Annotated[str, typer.Argument(metavar="OLD", help="A class as domain/class, or a domain.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
+    as_json: Json = False,
+) -> None:
+    """Rename a class or a whole domain. No answer changes but for its name.
+
+    Example: hycal rename photos.hycal flower/tulip flower/lily
+    """
+    project = Project(model)
+    tell_receipt(project, project.rename(old, new), as_json=as_json)
+
+
+@told
+def forget_command(
+    model: Model,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="CLASS|DOMAIN|IMAGE", help="A class, a domain, or an image: its file, its content hash or its name."
+        ),
+    ],
+    for_good: Annotated[
+        bool, typer.Option("--for-good", help="Also empty the undo: nothing of it stays in the file.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Forget a class, a domain or one image, exactly: the model becomes the one that never saw it.
+
+    The receipt shows the model's hash before and after; a model that was never taught it has that same hash. Until
+    --for-good is given, `hycal undo` can bring it back, so its data is still in the file.
+
+    Example: hycal forget photos.hycal flower/tulip
+    """
+    project = Project(model)
+    path = Path(what)
+    name = content_hash(ImageFile(path).read()) if path.is_file() else what
+    receipt = project.forget(name, for_good=for_good)
+    tell_receipt(project, receipt, as_json=as_json)
+    if not as_json:
+        typer.echo(
+            "Nothing of it is left in the file; the undo is empty."
+            if for_good
+            else "`hycal undo` can bring it back; with --for-good it could not."
+        )
+
+
+@told
+def undo_command(model: Model, as_json: Json = False) -> None:
+    """Take back the last change, exactly; again, and the one before it.
+
+    Example: hycal undo photos.hycal
+    """
+    project = Project(model)
+    tell_receipt(project, project.undo(), as_json=as_json)
+
+
+@told
+def merge_command(
+    first: Annotated[Path, typer.Argument(metavar="A", help="A model.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another model, learned with the same encoder.")],
+    out: Annotated[Path, typer.Option(help="The new model's file.")],
+    as_json: Json = False,
+) -> None:
+    """Make the model that learned all that two models learned; an image that both know counts once.
+
+    Example: hycal merge mine.hycal yours.hycal --out ours.hycal
+    """
+    following, receipt = merge(Project(first).state, Project(second).state)
+    tell_receipt(Project.create(out, following), receipt, as_json=as_json)

@@ -1,0 +1,46 @@
+"""`hycal export`: a model's head for programs that do not have hycal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from hycal.commands.failing import told
+from hycal.commands.models import Json, Model, print_json
+from hycal.commands.saying import say
+from hycal.errors import HyCalError
+from hycal.onnx_head import export_onnx
+from hycal.project import Project
+
+
+@told
+def export_command(
+    model: Model,
+    onnx: Annotated[Path, typer.Option("--onnx", help="The .onnx file to write.")],
+    as_json: Json = False,
+) -> None:
+    """Write a model's head as one ONNX graph that gives the same answers.
+
+    The graph takes `embeddings`, float32 (n, d), and gives `scores`, `probabilities` and the best `label`. Its metadata
+    names the classes and the fingerprint of the encoder that the embeddings must come from. HyCal and the linear
+    methods can be exported.
+
+    Example: hycal export photos.hycal --onnx photos.onnx
+    """
+    state = Project(model).state
+    if not state.shelves:
+        raise HyCalError(f"{model} has no classes yet, so there is nothing to export. Learn a folder first.")
+    if onnx.suffix != ".onnx":
+        raise HyCalError(f"--onnx is {onnx}; expected a name that ends in .onnx.")
+    export_onnx(state.classifier, onnx)
+    size = onnx.stat().st_size
+    if as_json:
+        print_json({"model": str(model), "onnx": str(onnx), "bytes": size, "classes": len(state.labels)})
+    else:
+        say(
+            Console(),
+            f"{onnx}: {len(state.labels):,} classes, {size:,} bytes; embeddings of {state.space.name!r} go in",
+        )

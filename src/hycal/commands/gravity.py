@@ -1,0 +1,117 @@
+"""`hycal gravity`: which domain of a model takes whose images."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hycal.atomic import write_whole
+from hycal.commands.asking import EncoderChoice, ask
+from hycal.commands.embed import CacheFolder, Weights
+from hycal.commands.failing import told
+from hycal.commands.saying import say, shown
+from hycal.validation import Floats, Label
+
+if TYPE_CHECKING:
+    from hycal.base import IncrementalClassifier
+    from hycal.gravity import Gravity
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file.")]
+Source = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FOLDER",
+        help="Labelled images that were not learned: DOMAIN/CLASS/x.jpg, a manifest, or embeddings as .npz.",
+    ),
+]
+Name = Annotated[str, typer.Option(help="Encoder of the model, if its file does not name it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
+Page = Annotated[Path | None, typer.Option("--html", help="HTML page to write, with tables and pictures.")]
+
+
+@told
+def gravity_command(
+    model: ModelFile,
+    source: Source,
+    encoder: Name = "",
+    weights: Weights = None,
+    cache: CacheFolder = None,
+    json_: AsJson = False,
+    page: Page = None,
+) -> None:
+    """Show which domain of a model takes whose images, before and after calibration.
+
+    FOLDER holds images of the model's classes as DOMAIN/CLASS/x.jpg or DOMAIN/test/CLASS/x.jpg; if it has a test or
+    val split, only that is asked. Or it is a table of `hycal embed`. Images of other classes are left out.
+
+    Example: hycal gravity model.safetensors photos --html gravity.html
+    """
+    from hycal.loading import load
+
+    console = Console(stderr=True)
+    classifier = load(model)
+    asked = ask(source, model, classifier, EncoderChoice(encoder, weights, cache), console)
+    measured = _before_and_after(classifier, *asked)
+    if page is not None:
+        _write_page(page, measured, model.name)
+        say(console, f"{page}: the page")
+    if json_:
+        typer.echo(json.dumps({name: one.as_json() for name, one in measured.items()}, indent=1))
+        return
+    _tell(Console(), measured)
+
+
+def _before_and_after(classifier: IncrementalClassifier, rows: Floats, labels: Sequence[Label]) -> dict[str, Gravity]:
+    """Return the gravity of the model, and of direction alone if that can be told and is something else."""
+    from hycal.gravity import measure, uncalibrated
+
+    after = measure(classifier, rows, labels)
+    if not classifier.counts_.all():  # classes that have no image have no direction
+        return {"after": after}
+    before = measure(uncalibrated(classifier), rows, labels)
+    return {"after": after} if before.method == after.method else {"before": before, "after": after}
+
+
+def _tell(console: Console, measured: Mapping[str, Gravity]) -> None:
+    from hycal.gravity.writing import sheets
+
+    for when, one in measured.items():
+        say(console, _sentence(when, one))
+        for sheet in sheets(one):
+            table = Table(title=_plain(sheet.title), caption=_plain(sheet.note), box=None)
+            for place, name in enumerate(sheet.head):
+                table.add_column(_plain(name), justify="right" if place else "left")
+            for row in sheet.rows:
+                table.add_row(*map(_plain, row))
+            console.print(table, highlight=False)
+
+
+def _plain(text: str) -> Text:
+    """Return text as it is: brackets in a name are no markup."""
+    return Text(shown(text))
+
+
+def _sentence(when: str, one: Gravity) -> str:
+    from hycal.gravity.writing import summary
+
+    return f"{one.method} ({when} calibration): {summary(one)}"
+
+
+def _write_page(path: Path, measured: dict[str, Gravity], name: str) -> None:
+    from hycal.bench.report.page import document
+    from hycal.bench.report.sections.gravity import draw_flow, draw_pull
+    from hycal.gravity.writing import html_tables, sheets
+
+    both = list(measured.values())
+    sentences = "".join(f"<p>{html.escape(_sentence(when, one))}</p>" for when, one in measured.items())
+    drawings = f"<figure>{draw_flow(both, name)}</figure><figure>{draw_pull(both, name)}</figure>"
+    tables = "".join(html_tables(sheets(one)) for one in both)
+    write_whole(path, document(f"Domain Gravity of {name}", sentences + drawings + tables).encode())

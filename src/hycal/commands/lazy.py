@@ -1,0 +1,64 @@
+"""Commands that are imported when they are called, so that `hycal --help` waits for none of them."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of `hycal --help`.
+
+    Attributes
+    ----------
+    name : str
+    place : str
+        "MODULE:NAME" of a command function, or of a Typer with commands of its own.
+    help : str
+        What it does, in a line.
+    panel : str or None
+        The heading under which it is listed.
+    """
+
+    name: str
+    place: str
+    help: str
+    panel: str | None = None
+
+    def load(self) -> Any:
+        """Import the command."""
+        module, _, name = self.place.partition(":")
+        found = getattr(importlib.import_module(module), name)
+        if isinstance(found, typer.Typer):
+            return typer.main.get_group(found)
+        alone = typer.Typer(add_completion=False)
+        alone.command(self.name)(found)
+        return typer.main.get_command(alone)
+
+
+class _Announced(TyperCommand):
+    """A command known by its entry alone, until it is called or asked for its own help."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__(entry.name, help=entry.help, rich_help_panel=entry.panel)
+        self._entry = entry
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the context of the real command, which runs in the place of this one."""
+        return self._entry.load().make_context(*args, **kwargs)
+
+
+class LazyGroup(TyperGroup):
+    """A group with the commands in `entries`, for `typer.Typer(cls=)`."""
+
+    entries: ClassVar[tuple[Entry, ...]] = ()
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for entry in self.entries:
+            self.add_command(_Announced(entry))

@@ -1,0 +1,152 @@
+"""`hycal learn` and `hycal correct`: images into a model."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from hycal.classifiers import METHODS
+from hycal.commands.failing import told
+from hycal.commands.models import (
+    FOUND_SOMETHING,
+    CacheFolder,
+    EncoderName,
+    Json,
+    Model,
+    Weights,
+    embedding_cache,
+    encoder_of,
+    load,
+    tell_receipt,
+)
+from hycal.commands.progress import embedding_progress
+from hycal.commands.saying import say
+from hycal.data.listing import list_images
+from hycal.embedding.sources import ImageFile
+from hycal.encoders.protocol import Encoder
+from hycal.errors import HyCalError
+from hycal.project import DEFAULT_METHOD, Arrival, NotLearned, Project, Receipt, empty_state, split_label
+from hycal.project.images import see, space, text_embeddings
+from hycal.project.labelling import TO_LEARN, Labelled, labelled
+
+DEFAULT_ENCODER = "builtin"
+
+
+@told
+def learn_command(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file; made if there is none yet.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder of class folders, or a .csv or .jsonl manifest.")
+    ],
+    domain: Annotated[str | None, typer.Option(help="Domain of these classes; by default the folder's name.")] = None,
+    encoder: EncoderName = None,
+    method: Annotated[str | None, typer.Option(help=f"Method of a new model: one of {', '.join(METHODS)}.")] = None,
+    weights: Weights = None,
+    cache: CacheFolder = None,
+    thumbnails: Annotated[bool, typer.Option(help="Keep a thumbnail of each image in the model, up to 3 kB.")] = True,
+    strict: Annotated[bool, typer.Option("--strict", help="End with code 3 if any file was skipped.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Learn the classes in a folder: new ones appear, known ones grow.
+
+    FOLDER holds one folder of images for each class: FOLDER/rose/1.jpg becomes the class FOLDER/rose. Two levels of
+    folders are domain and class. Folders called train and test are splits; only train is learned. The first call makes
+    the model. An image that the model knows already, by its content, is not counted twice.
+
+    Ends with 0 when all is done, 1 when nothing could be, 2 for a wrong option, 130 when interrupted.
+
+    Example: hycal learn photos.hycal photos/flowers --domain flower
+    """
+    images, left_out = labelled(list_images(folder), root=folder, domain=domain, splits=TO_LEARN)
+    if not images:
+        raise HyCalError(
+            f"{folder} has no images in class folders. Put the images of each class in a folder named after the class: "
+            f"{folder / 'cat' / '1.jpg'}."
+        )
+    project, tower = _open(model, encoder, weights, method)
+    receipt = _learn(project, tower, images, cache, thumbnails)
+    receipt = replace(receipt, skipped=(*left_out, *receipt.skipped))
+    tell_receipt(project, receipt, as_json=as_json)
+    if strict and receipt.skipped:
+        raise typer.Exit(FOUND_SOMETHING)
+
+
+@told
+def correct_command(
+    model: Model,
+    image: Annotated[Path, typer.Argument(metavar="IMAGE", help="An image file.")],
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="What it shows, as domain/class.")],
+    encoder: EncoderName = None,
+    weights: Weights = None,
+    as_json: Json = False,
+) -> None:
+    """Say what one image shows: it is learned as LABEL, and no longer as anything else.
+
+    Example: hycal correct photos.hycal photos/new/7.jpg flower/tulip
+    """
+    project = Project(model)
+    domain, name = split_label(label)
+    if not domain or not name:
+        raise HyCalError(f"{label!r} is no label; expected domain/class, such as flower/tulip.")
+    tower = encoder_of(project.state, encoder, weights)
+    seen = see([ImageFile(image)], tower)
+    if not seen.examples:
+        raise HyCalError(f"{image} cannot be used: {seen.skipped[0].reason}.")
+    texts = text_embeddings([label] if label not in project.state.shelves else [], tower)
+    tell_receipt(project, project.correct(seen.examples[0], label, texts), as_json=as_json)
+
+
+def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:
+    if not path.exists():
+        return new_project(path, encoder, weights, method=method or DEFAULT_METHOD)
+    project = Project(path)
+    own = type(project.state.classifier).__name__
+    if method not in (None, own):
+        raise HyCalError(
+            f"{path} is a {own} model; its method cannot be changed to {method!r}. Make a new model for it."
+        )
+    return project, encoder_of(project.state, encoder, weights)
+
+
+def new_project(
+    path: Path, encoder: str | None, weights: Path | None, *, method: str = DEFAULT_METHOD, journal: bool = False
+) -> tuple[Project, Encoder]:
+    """Return an empty project, whose file its first change makes, and the encoder that it will be learned with."""
+    tower = load(encoder or DEFAULT_ENCODER, weights)
+    empty = empty_state(space(tower), has_text=tower.has_text, method=method)
+    return Project(path, empty, journal=journal), tower
+
+
+def _learn(project: Project, tower: Encoder, images: list[Labelled], cache: Path | None, thumbnails: bool) -> Receipt:
+    began = time.monotonic()
+    console = Console(stderr=True)
+    with embedding_cache(tower, cache) as store, embedding_progress(console, total=len(images)) as watch:
+        seen = see(
+            [image.source for image in images],
+            tower,
+            store=store,
+            watch=watch,
+            names=[image.name for image in images],
+            thumbnails=thumbnails,
+            known=project.state.label_of,
+        )
+    if not seen.examples:
+        reason = seen.skipped[0]
+        raise HyCalError(f"None of the {len(images)} files can be used. The first: {reason.name}: {reason.reason}.")
+    arrivals = [Arrival(images[number].label, example) for number, example in seen.examples.items()]
+    new = dict.fromkeys(arrival.label for arrival in arrivals if arrival.label not in project.state.shelves)
+    texts = text_embeddings(new, tower)
+    embedded = time.monotonic()
+    receipt = project.learn(arrivals, texts)
+    say(
+        console,
+        f"{len(images):,} files embedded with {tower.name} in {embedded - began:.1f} s, "
+        f"learned in {time.monotonic() - embedded:.2f} s",
+    )
+    unusable = [NotLearned(item.name, item.reason) for item in seen.skipped]
+    return replace(receipt, skipped=(*unusable, *receipt.skipped))

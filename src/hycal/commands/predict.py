@@ -1,0 +1,191 @@
+"""`hycal predict`: what images show, one answer after the other."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from hycal.commands.failing import told
+from hycal.commands.models import (
+    FOUND_SOMETHING,
+    CacheFolder,
+    EncoderName,
+    Model,
+    Weights,
+    embedding_cache,
+    encoder_of,
+    print_json,
+)
+from hycal.commands.saying import say
+from hycal.embedding.sources import ImageFile, image_files
+from hycal.embedding.store import EmbeddingStore
+from hycal.embedding.streaming import stream
+from hycal.encoders.protocol import Encoder
+from hycal.errors import HyCalError
+from hycal.project import Project, State
+from hycal.project.answering import Answer, Evidence, answer
+
+_AT_ONCE = 16
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One image: the classes it may show, best first, or why there is no answer."""
+
+    file: str
+    answer: Answer
+    problem: str | None = None
+
+
+@told
+def predict_command(
+    model: Model,
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE|FOLDER...", help="Images, or folders of images.")],
+    top: Annotated[int, typer.Option(min=1, help="How many classes to name for each image.")] = 5,
+    why: Annotated[bool, typer.Option("--explain", help="Show the evidence: shares, weight, nearest images.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and image.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one line per image and class.")] = False,
+    encoder: EncoderName = None,
+    weights: Weights = None,
+    cache: CacheFolder = None,
+    strict: Annotated[bool, typer.Option("--strict", help="End with code 3 if any file was skipped.")] = False,
+) -> None:
+    """Say what images show. Answers appear as they come; memory does not grow with the number of images.
+
+    A file that is no image gets its reason instead of an answer. Embeddings of folders are cached.
+
+    Ends with 0, with 1 if no file could be answered, with 3 under --strict if any could not.
+
+    Example: hycal predict photos.hycal new/ --top 3
+    """
+    if as_json and as_csv:
+        raise HyCalError("--json and --csv exclude each other. Choose one.")
+    project = Project(model)
+    for path in images:
+        if not path.exists():
+            raise HyCalError(f"There is no file or folder {path}. Check the path.")
+    tower = encoder_of(project.state, encoder, weights)
+    write = _write_json if as_json else _csv_writer() if as_csv else _people_writer(why)
+    done = skipped = 0
+    cached = any(path.is_dir() for path in images)
+    with embedding_cache(tower, cache) if cached else nullcontext() as store:
+        for item in _answers(project.state, tower, _files(images), store, top, why):
+            done, skipped = done + 1, skipped + (item.problem is not None)
+            write(item)
+    if not done:
+        raise HyCalError(f"There are no files in {', '.join(map(str, images))}. Expected images.")
+    if skipped == done or (skipped and strict):
+        raise typer.Exit(1 if skipped == done else FOUND_SOMETHING)
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    for path in paths:
+        yield from image_files(path) if path.is_dir() else [path]
+
+
+def _answers(
+    state: State, tower: Encoder, files: Iterable[Path], store: EmbeddingStore | None, top: int, why: bool
+) -> Iterator[Answered]:
+    waiting: list[Path] = []
+
+    def sources() -> Iterator[ImageFile]:
+        for file in files:
+            waiting.append(file)
+            yield ImageFile(file)
+
+    for batch in _batches(stream(sources(), tower, store=store), _AT_ONCE):
+        rows = [item.row for item in batch if item.row is not None]
+        answers = iter(answer(state, np.stack(rows), top=top, why=why) if rows else [])
+        for item in batch:
+            file = str(waiting.pop(0))
+            yield Answered(file, () if item.row is None else next(answers), item.problem)
+
+
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+def _write_json(item: Answered) -> None:
+    if item.problem is not None:
+        print_json({"file": item.file, "error": item.problem})
+        return
+    answers = [
+        {"label": candidate.label, "probability": candidate.probability, "score": candidate.score}
+        | ({} if candidate.evidence is None else {"evidence": _evidence_json(candidate.evidence)})
+        for candidate in item.answer
+    ]
+    print_json({"file": item.file, "answers": answers})
+
+
+def _evidence_json(evidence: Evidence) -> dict[str, Any]:
+    nearest = [
+        {"file": near.example.name, "image": near.example.identity.hex(), "similarity": near.similarity}
+        for near in evidence.nearest
+    ]
+    parts = {} if evidence.parts is None else vars(evidence.parts)
+    return {"images": evidence.shots, **parts, "nearest": nearest}
+
+
+def _csv_writer() -> Callable[[Answered], None]:
+    def write_row(row: list[Any]) -> None:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="").writerow(row)
+        typer.echo(line.getvalue().encode("utf-8", "backslashreplace"))
+
+    write_row(["file", "rank", "label", "probability", "score", "error"])
+
+    def write(item: Answered) -> None:
+        if item.problem is not None:
+            write_row([item.file, "", "", "", "", item.problem])
+        for rank, candidate in enumerate(item.answer, start=1):
+            write_row([item.file, rank, candidate.label, f"{candidate.probability:.6f}", f"{candidate.score:.6f}", ""])
+
+    return write
+
+
+def _people_writer(why: bool) -> Callable[[Answered], None]:
+    console, errors = Console(), Console(stderr=True)
+
+    def write(item: Answered) -> None:
+        if item.problem is not None:
+            say(errors, f"{item.file}: {item.problem}", label="skipped", style="yellow")
+        elif why:
+            say(console, item.file)
+            for candidate in item.answer:
+                say(console, f"  {candidate.label} {candidate.probability:.1%}")
+                for line in _evidence_lines(candidate.evidence):
+                    say(console, f"    {line}")
+        else:
+            named = ", ".join(f"{candidate.label} {candidate.probability:.1%}" for candidate in item.answer)
+            say(console, f"{item.file}: {named}")
+
+    return write
+
+
+def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
+    if evidence is None:
+        return
+    parts = evidence.parts
+    if parts is not None:
+        yield (
+            f"score {parts.cosine_share + parts.distance_share:.3f} = {parts.cosine_share:.3f} by direction "
+            f"(cosine {parts.cosine:.3f}, weight {1 - parts.weight:.2f}) + {parts.distance_share:.3f} by distance "
+            f"({parts.distance:.1f}, weight {parts.weight:.2f})"
+        )
+    named = (
+        f"{near.example.name or near.example.identity.hex()[:12]} {near.similarity:.3f}" for near in evidence.nearest
+    )
+    yield f"nearest of {evidence.shots:,} learned: {', '.join(named)}"

@@ -1,0 +1,131 @@
+"""`hycal classes`, `info`, `diff`: what a model knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from hycal.commands.failing import told
+from hycal.commands.models import FOUND_SOMETHING, Json, Model, print_json
+from hycal.commands.saying import say, shown
+from hycal.project import Entry, Project, State
+from hycal.project.comparing import compare
+
+
+@told
+def classes_command(model: Model, as_json: Json = False) -> None:
+    """List the classes of a model, with their domains and how many images each was learned from.
+
+    Example: hycal classes photos.hycal
+    """
+    state = Project(model).state
+    rows = [(label, state.shelves[label].domain, len(state.shelves[label].examples)) for label in state.labels]
+    if as_json:
+        print_json([{"label": label, "domain": domain, "images": shots} for label, domain, shots in rows])
+        return
+    table = Table("class", "domain", "images", box=None)
+    for label, domain, shots in rows:
+        table.add_row(escape(shown(str(label))), escape(shown(domain)), f"{shots:,}")
+    Console().print(table)
+
+
+@told
+def info_command(
+    model: Model,
+    history: Annotated[int, typer.Option(min=0, help="How many of the last changes to show.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Tell all about a model: its hash, method, encoder, domains, bytes, and what was done to it.
+
+    Example: hycal info photos.hycal
+    """
+    project = Project(model)
+    facts, entries = _facts(project), project.state.history[len(project.state.history) - history :]
+    if as_json:
+        print_json({**facts, "history": [_entry(entry) for entry in entries]})
+        return
+    console = Console()
+    for name, value in facts.items():
+        if name not in ("domains", "parameters"):
+            say(console, f"{name.replace('_', ' '):<10} {value}")
+    settings = ", ".join(f"{name}={value}" for name, value in facts["parameters"].items())
+    say(console, f"{'parameters':<10} {settings}")
+    for name, counts in facts["domains"].items():
+        say(console, f"{'domain':<10} {name}: {counts['classes']:,} classes, {counts['images']:,} images")
+    for entry in entries:
+        undo = " (can be undone)" if entry.undo is not None else ""
+        say(console, f"{entry.when} {entry.action}: {entry.what}, {entry.before[:12]} to {entry.after[:12]}{undo}")
+
+
+@told
+def diff_command(
+    first: Annotated[Path, typer.Argument(metavar="A", help="A model.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another model.")],
+    strict: Annotated[bool, typer.Option("--strict", help="End with code 3 if the models differ.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare two models: settings, classes, and images of each class.
+
+    Example: hycal diff photos.hycal photos-before.hycal
+    """
+    found = compare(Project(first).state, Project(second).state)
+    if as_json:
+        print_json(
+            {
+                "equal": found.equal,
+                "settings": found.settings,
+                "only_first": found.only_first,
+                "only_second": found.only_second,
+                "changed": {label: vars(change) for label, change in found.changed.items()},
+                "same_classes": found.same,
+            }
+        )
+    else:
+        console = Console()
+        for name, (mine, theirs) in found.settings.items():
+            say(console, f"{name}: {mine} in {first}, {theirs} in {second}")
+        for path, only in ((first, found.only_first), (second, found.only_second)):
+            for label, count in only.items():
+                say(console, f"{label}: only in {path}, {count:,} images")
+        for label, change in found.changed.items():
+            say(
+                console,
+                f"{label}: {change.only_first:,} images only in {first}, {change.only_second:,} only in {second}, "
+                f"{change.both:,} in both",
+            )
+        say(console, "the models are equal" if found.equal else f"{found.same:,} classes are the same in both")
+    if strict and not found.equal:
+        raise typer.Exit(FOUND_SOMETHING)
+
+
+def _facts(project: Project) -> dict[str, Any]:
+    state = project.state
+    return {
+        "model": str(project.path),
+        "hash": state.hash,
+        "method": type(state.classifier).__name__,
+        "encoder": state.space.name or "unknown",
+        "space": state.space.fingerprint or "unknown",
+        "dimension": state.space.dimension,
+        "classes": len(state.labels),
+        "images": len(state.examples),
+        "bytes": project.path.stat().st_size,
+        "undo_steps": sum(entry.undo is not None for entry in state.history),
+        "parameters": state.classifier.get_params(deep=False),
+        "domains": {domain: _counts(state, domain) for domain in state.domains},
+    }
+
+
+def _counts(state: State, domain: str) -> dict[str, int]:
+    labels = state.domains[domain]
+    return {"classes": len(labels), "images": sum(len(state.shelves[label].examples) for label in labels)}
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    fields = ("when", "action", "what", "before", "after")
+    return {**{name: getattr(entry, name) for name in fields}, "undoable": entry.undo is not None}

@@ -1,0 +1,81 @@
+"""ONNX graphs, built node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.encoders.extras import load_extra
+
+_OPSET = 17
+_IR_VERSION = 8
+
+
+class GraphBuilder:
+    """Collects nodes; every method that adds one returns the name of its result.
+
+    Parameters
+    ----------
+    why : str
+        What the graph is for, to begin the message where the onnx package is missing.
+    """
+
+    def __init__(self, why: str) -> None:
+        self.onnx: Any = load_extra("onnx", extra="clip", why=why)
+        self.nodes: list[Any] = []
+        self.stored: dict[str, Any] = {}
+
+    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node."""
+        name = f"{kind}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [name], name=name, **attributes))
+        return name
+
+    def constant(self, value: npt.NDArray[Any], name: str | None = None) -> str:
+        """Store an array, once for each name."""
+        key = name or f"constant_{len(self.stored)}"
+        if key not in self.stored:
+            self.stored[key] = self.onnx.numpy_helper.from_array(value, key)
+        return key
+
+    def ints(self, *values: int) -> str:
+        """Store whole numbers."""
+        return self.constant(np.array(values, dtype=np.int64))
+
+    def number(self, value: float) -> str:
+        """Store one number."""
+        return self.constant(np.array(value, dtype=np.float32))
+
+    def model(
+        self,
+        name: str,
+        *,
+        given: Any,
+        outputs: Mapping[str, tuple[str, Any, Sequence[int | str]]],
+        properties: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Return the serialised graph.
+
+        Parameters
+        ----------
+        name : str
+        given : ValueInfoProto
+            The input.
+        outputs : mapping
+            By the name of an output: the result that it is, its element type, its shape.
+        properties : mapping of str to str, optional
+            What the file says about itself.
+        """
+        helper = self.onnx.helper
+        values = []
+        for output, (result, kind, shape) in outputs.items():
+            self.nodes.append(helper.make_node("Identity", [result], [output], name=output))
+            values.append(helper.make_tensor_value_info(output, kind, list(shape)))
+        graph = helper.make_graph(self.nodes, name, [given], values, list(self.stored.values()))
+        opset = [helper.make_opsetid("", _OPSET)]
+        model = helper.make_model(graph, opset_imports=opset, ir_version=_IR_VERSION)
+        helper.set_model_props(model, dict(properties or {}))
+        return bytes(model.SerializeToString())

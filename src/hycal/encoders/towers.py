@@ -1,0 +1,100 @@
+"""The one class behind every back end: an image tower, perhaps a text tower, and what identifies them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from hycal.encoders.preprocessing import Preprocessing
+from hycal.errors import HyCalError
+from hycal.validation import Floats, unit_rows
+
+_TEXTS_AT_ONCE = 64
+Rows = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Towers:
+    """What a back end computes: vectors of any length for pixels (n, 3, height, width), and for texts if it can."""
+
+    image: Callable[[Floats], Rows]
+    text: Callable[[Sequence[str]], Rows] | None
+
+
+class TowerEncoder:
+    """An encoder made of towers; implements `hycal.encoders.protocol.Encoder`.
+
+    Parameters
+    ----------
+    name : str
+    dimension : int
+    fingerprint : str
+    preprocessing : Preprocessing
+    towers : Towers
+    no_text : str
+        What to say when texts are asked for and there is no text tower.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        dimension: int,
+        fingerprint: str,
+        preprocessing: Preprocessing,
+        towers: Towers,
+        no_text: str,
+    ) -> None:
+        self.name = name
+        self.dimension = dimension
+        self.fingerprint = fingerprint
+        self.preprocessing = preprocessing
+        self.has_text = towers.text is not None
+        self._towers = towers
+        self._no_text = no_text
+
+    def preprocess(self, image: Image.Image) -> Floats:
+        """Return the (3, height, width) input of one image."""
+        return self.preprocessing.apply(image)
+
+    def encode(self, batch: Floats) -> Floats:
+        """Return (n, d) unit embeddings of (n, 3, height, width) inputs."""
+        side = self.preprocessing.size
+        if batch.ndim != 4 or batch.shape[1:] != (3, side, side):
+            raise HyCalError(
+                f"{self.name} got a batch of shape {batch.shape}; expected (n, 3, {side}, {side}). "
+                "Stack the results of `preprocess`."
+            )
+        if not len(batch):
+            return self._nothing()
+        return self._checked(self._towers.image(np.ascontiguousarray(batch, dtype=np.float32)))
+
+    def encode_texts(self, texts: Sequence[str]) -> Floats:
+        """Return (n, d) unit embeddings of texts, or raise HyCalError saying which files are missing."""
+        tower = self._towers.text
+        if tower is None:
+            raise HyCalError(self._no_text)
+        parts = [texts[at : at + _TEXTS_AT_ONCE] for at in range(0, len(texts), _TEXTS_AT_ONCE)]
+        return np.concatenate([self._nothing(), *(self._checked(tower(part)) for part in parts)])
+
+    def _nothing(self) -> Floats:
+        return np.empty((0, self.dimension), dtype=np.float32)
+
+    def _checked(self, rows: Rows) -> Floats:
+        """Return `rows` with unit length, if they can be embeddings of this encoder."""
+        if rows.ndim != 2 or rows.shape[1] != self.dimension:
+            raise HyCalError(
+                f"{self.name} gave embeddings of shape {rows.shape}; expected (n, {self.dimension}). "
+                "The weights are those of another model, or give something else than the projected embedding."
+            )
+        if not np.isfinite(rows).all() or not rows.any(axis=1).all():
+            raise HyCalError(
+                f"{self.name} gave vectors that are zero or not finite, which are no embeddings. The weights are "
+                "damaged, or those of another model; get them again."
+            )
+        return unit_rows(rows)

@@ -1,0 +1,285 @@
+"""The operations on a project: from one whole state to the next, or a HyCalError and nothing has changed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hycal.errors import HyCalError
+from hycal.project.examples import Example, Shelf, class_label, split_label
+from hycal.project.finding import Target
+from hycal.project.history import Entry, appended, now, purged, taken_back, undoable
+from hycal.project.state import Changes, State
+from hycal.records import Step
+from hycal.validation import Floats, Label, check_label, check_one_kind
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """An image to learn, embedded, with its label `domain/class`."""
+
+    label: str
+    example: Example
+
+
+@dataclass(frozen=True)
+class NotLearned:
+    """An image that was left out, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a change did.
+
+    Attributes
+    ----------
+    action, what : str
+        As in the history.
+    before, after : str
+        Hash of the model. Equal hashes mean that the model did not change.
+    images : mapping of label to int
+        Images learned, or forgotten, by class.
+    skipped : tuple of NotLearned
+    undoable : bool
+        Whether `undo` can take it back; False after a purge: nothing of what was forgotten is in the file any more.
+    """
+
+    action: str
+    what: str
+    before: str
+    after: str
+    images: Mapping[Label, int]
+    skipped: tuple[NotLearned, ...] = ()
+    undoable: bool = True
+
+
+_UNIT = 1e-4
+
+Outcome = tuple[State, Receipt]
+
+
+def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Outcome:
+    """Learn images; an image that is known already is not counted twice.
+
+    Parameters
+    ----------
+    state : State
+    arrivals : sequence of Arrival
+    texts : mapping of label to text embedding, optional
+        Used for classes that have none yet.
+    """
+    fresh, skipped = _news(state, arrivals)
+    changes = {label: _grown(state, label, examples, texts or {}) for label, examples in fresh.items()}
+    counts = {label: len(examples) for label, examples in fresh.items()}
+    what = f"{_images(counts)} of {_classes(counts)}" if counts else "no new images"
+    return _step(state, changes, "learn", what, counts, skipped, memo=_remembered(state, changes, fresh))
+
+
+def correct(state: State, example: Example, label: str, texts: Mapping[str, Floats] | None = None) -> Outcome:
+    """Say what an image shows: it is learned as `label`, and forgotten as anything else."""
+    known = state.label_of.get(example.identity)
+    if known == label:
+        return state, _unchanged(state, "correct", f"the image was {label} already")
+    taken: dict[Label, Shelf | None] = {}
+    if known is not None:
+        taken[known] = state.shelves[known].without([example.identity])
+    grown = _grown(state, label, [example], texts or {})
+    what = f"1 image is {label}" + ("" if known is None else f", not {known}")
+    memo = _remembered(state, {label: grown}, {label: [example]})
+    return _step(state, {**taken, label: grown}, "correct", what, {label: 1}, memo=memo)
+
+
+def forget(state: State, target: Target, *, for_good: bool = False) -> Outcome:
+    """Forget classes or images: afterwards the model is the one that never saw them.
+
+    `for_good` also empties the undo, so that nothing of them remains in the file but the hashes of earlier models.
+    """
+    changes: dict[Label, Shelf | None] = {}
+    for label, identities in target.images.items():
+        changes[label] = state.shelves[label].without(identities)
+    counts = {label: len(identities) for label, identities in target.images.items()}
+    what = f"{_images(counts)} of {_classes(counts)}"
+    following, receipt = _step(state, changes, "forget", what, counts)
+    if for_good:
+        following = following.noted(purged(following.history), version=following.version)
+        receipt = replace(receipt, undoable=False)
+    return following, receipt
+
+
+def rename(state: State, old: Target, new: str) -> Outcome:
+    """Rename a class, or every class of a domain. No answer changes but for its name."""
+    names = _new_names(state, old, new)
+    taken = [label for label in names.values() if label in state.shelves and label not in names]
+    if taken:
+        raise HyCalError(
+            f"{taken[0]!r} exists already, so nothing was renamed. Choose another name, or forget it first."
+        )
+    changes: dict[Label, Shelf | None] = dict.fromkeys(names)
+    for label, renamed in names.items():
+        changes[renamed] = replace(state.shelves[label], domain=split_label(renamed)[0])
+    counts: dict[Label, int] = {name: len(state.shelves[label].examples) for label, name in names.items()}
+    return _step(state, changes, "rename", f"{old.name} to {new}", counts)
+
+
+def merge(state: State, other: State) -> Outcome:
+    """Learn all that `other` learned; an image that both know counts once."""
+    _check_alike(state, other)
+    arrivals = [
+        Arrival(label, example)  # type: ignore[arg-type]
+        for label, shelf in other.shelves.items()
+        for example in shelf.examples
+    ]
+    fresh, skipped = _news(state, arrivals)
+    changes = {
+        label: Shelf.of(
+            (state.shelves.get(label) or other.shelves[label]).domain,
+            (*(state.shelves[label].examples if label in state.shelves else ()), *examples),
+            _text(state, label) if _text(state, label) is not None else other.shelves[label].text,
+        )
+        for label, examples in fresh.items()
+    }
+    counts = {label: len(examples) for label, examples in fresh.items()}
+    what = f"{_images(counts)} of {_classes(counts)} from another model" if counts else "no new images"
+    return _step(state, changes, "merge", what, counts, skipped, memo={**other.memo, **state.memo})
+
+
+def undo(state: State, *, when: str = "") -> Outcome:
+    """Take back the last change that was not taken back yet: the model is what it was before, to the byte."""
+    entry = undoable(state.history)
+    if entry is None or entry.undo is None:
+        raise HyCalError("There is nothing to undo: no change was made yet, or the earlier ones are out of reach.")
+    earlier = state.changed(entry.undo.shelves, memo=entry.undo.memo)
+    if earlier.hash != entry.before:
+        raise HyCalError(
+            f"The undo data of {entry.action!r} is damaged: it does not lead to {entry.before}. Nothing changed."
+        )
+    what = f"{entry.action}: {entry.what}"
+    note = Entry(when or now(), "undo", what, state.hash, earlier.hash)
+    counts = {label: len(shelf.examples) if shelf is not None else 0 for label, shelf in entry.undo.shelves.items()}
+    history = appended(taken_back(state.history, entry), note)
+    following = earlier.noted(history, version=state.version + 1)
+    left = undoable(following.history) is not None
+    return following, Receipt("undo", what, state.hash, earlier.hash, counts, undoable=left)
+
+
+def _step(
+    state: State,
+    changes: Changes,
+    action: str,
+    what: str,
+    counts: Mapping[Label, int],
+    skipped: Iterable[NotLearned] = (),
+    *,
+    memo: Mapping[str, object] | None = None,
+) -> Outcome:
+    if not changes:
+        return state, replace(_unchanged(state, action, what), skipped=tuple(skipped))
+    check_one_kind(label for label, shelf in {**state.shelves, **changes}.items() if shelf is not None)
+    following = state.changed(changes, memo=memo)
+    recorded = state.recorded(following, changes, action=action, what=what)
+    return recorded, Receipt(action, what, state.hash, following.hash, counts, tuple(skipped))
+
+
+def _unchanged(state: State, action: str, what: str) -> Receipt:
+    return Receipt(action, what, state.hash, state.hash, {}, undoable=False)
+
+
+def _news(state: State, arrivals: Sequence[Arrival]) -> tuple[dict[Label, list[Example]], list[NotLearned]]:
+    """Return what is new by label, and what is not, with the reason."""
+    known = dict(state.label_of)
+    fresh: dict[Label, list[Example]] = defaultdict(list)
+    skipped = []
+    for arrival in arrivals:
+        example, label = arrival.example, arrival.label
+        if example.identity not in known:
+            known[example.identity] = label
+            fresh[label].append(example)
+        elif known[example.identity] == label:
+            skipped.append(NotLearned(example.name, f"learned already as {label}"))
+        else:
+            reason = f"the same image is known as {known[example.identity]}; correct it if it is {label}"
+            skipped.append(NotLearned(example.name, reason))
+    return dict(fresh), skipped
+
+
+def _grown(state: State, label: Label, examples: Sequence[Example], texts: Mapping[str, Floats]) -> Shelf:
+    check_label(label)
+    _check_rows(state, examples)
+    old = state.shelves.get(label)
+    if old is not None:
+        return old.adding(examples)
+    return Shelf.of(split_label(label)[0], examples, texts.get(str(label)))
+
+
+def _check_rows(state: State, examples: Sequence[Example]) -> None:
+    """Refuse embeddings that are not unit rows of this project's space: the file could not be read again."""
+    for example in examples:
+        row = example.row
+        sound = row.dtype == np.float32 and row.shape == (state.space.dimension,)
+        if not sound or not abs(float(row @ row) - 1.0) < _UNIT:  # written so that NaN is wrong too
+            raise HyCalError(
+                f"{example.name or 'An image'} has an embedding of type {row.dtype} and shape {row.shape}; expected a "
+                f"unit float32 vector of {state.space.dimension} numbers. Embed it with {state.space.name!r}."
+            )
+
+
+def _remembered(
+    state: State, changes: Mapping[Label, Shelf], fresh: Mapping[Label, Sequence[Example]]
+) -> Mapping[str, object]:
+    """Return the method's memo once the news are learned, domain after domain."""
+    by_domain: dict[str, dict[Label, Floats]] = defaultdict(dict)
+    for label, examples in fresh.items():
+        by_domain[changes[label].domain][label] = np.stack([example.row for example in examples])
+    memo = state.memo
+    for domain, samples in by_domain.items():
+        memo = state.classifier._remember(memo, Step(samples, domain, {}))
+    return memo
+
+
+def _text(state: State, label: Label) -> Floats | None:
+    shelf = state.shelves.get(label)
+    return None if shelf is None else shelf.text
+
+
+def _new_names(state: State, old: Target, new: str) -> dict[Label, str]:
+    if old.kind == "class":
+        (label,) = old.images
+        domain, _ = split_label(label)
+        return {label: new if "/" in new or not domain else class_label(domain, new)}
+    if old.kind == "domain":
+        if not new or "/" in new:
+            raise HyCalError(f"A domain cannot be called {new!r}: its name must not be empty, nor contain a slash.")
+        return {label: class_label(new, split_label(label)[1]) for label in state.domains[old.name]}
+    raise HyCalError("Only a class or a domain has a name to change; an image is known by its content.")
+
+
+def _check_alike(state: State, other: State) -> None:
+    mine, theirs = type(state.classifier).__name__, type(other.classifier).__name__
+    if mine != theirs:
+        raise HyCalError(
+            f"Cannot merge a {theirs} model into a {mine} model; expected the same method. Nothing changed."
+        )
+    if state.space.dimension != other.space.dimension or (
+        None not in (state.space.fingerprint, other.space.fingerprint)
+        and state.space.fingerprint != other.space.fingerprint
+    ):
+        raise HyCalError(
+            f"Cannot merge: one model was learned with encoder {state.space.name!r} ({state.space.fingerprint}), the "
+            f"other with {other.space.name!r} ({other.space.fingerprint}). Their embeddings cannot be compared; learn "
+            "the images of one again with the other's encoder."
+        )
+
+
+def _images(counts: Mapping[Label, int]) -> str:
+    total = sum(counts.values())
+    return f"{total:,} image{'' if total == 1 else 's'}"
+
+
+def _classes(counts: Mapping[Label, int]) -> str:
+    return next(iter(map(str, counts))) if len(counts) == 1 else f"{len(counts):,} classes"

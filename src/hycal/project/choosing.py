@@ -1,0 +1,50 @@
+"""What a new project learns with: the only place that knows the default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hycal.base import IncrementalClassifier
+from hycal.classifiers import METHODS
+from hycal.errors import HyCalError
+from hycal.project.state import Space, State
+from hycal.records import Records
+
+DEFAULT_METHOD = "HyCal"
+
+
+def empty_state(
+    space: Space, *, has_text: bool, method: str = DEFAULT_METHOD, parameters: Mapping[str, Any] | None = None
+) -> State:
+    """Return a project that has learned nothing.
+
+    Parameters
+    ----------
+    space : Space
+    has_text : bool
+        Whether the encoder embeds class names too; if not, methods that fuse use image embeddings alone.
+    method : str
+        One of `METHODS`.
+    parameters : mapping, optional
+        Parameters of the method, its defaults where not given.
+    """
+    classifier = _method(method, {**_without_text(method, has_text), **(parameters or {})})
+    classifier.encoder_ = space.fingerprint
+    return State(classifier.knowing(Records({})), {}, space)
+
+
+def _method(name: str, parameters: Mapping[str, Any]) -> IncrementalClassifier:
+    if name not in METHODS:
+        raise HyCalError(f"There is no method {name!r}; expected one of {', '.join(METHODS)}.")
+    try:
+        classifier = METHODS[name](**parameters)
+    except TypeError as error:
+        raise HyCalError(f"{name} does not take these parameters: {error}.") from None
+    classifier._check_params()
+    return classifier
+
+
+def _without_text(method: str, has_text: bool) -> dict[str, Any]:
+    fuses = method in METHODS and "fusion" in METHODS[method]().get_params()
+    return {"fusion": "image"} if fuses and not has_text else {}

@@ -1,0 +1,81 @@
+"""What one model knows and another does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hycal.project.state import State
+from hycal.validation import Label
+
+
+@dataclass(frozen=True)
+class ClassChange:
+    """How many images of a class only the first model has, only the second, and both."""
+
+    only_first: int
+    only_second: int
+    both: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two models compared.
+
+    Attributes
+    ----------
+    settings : mapping of str to (str, str)
+        What differs of method, parameters and encoder: first and second.
+    only_first, only_second : mappings of label to int
+        Classes that only one has, and their images.
+    changed : mapping of label to ClassChange
+        Classes that both have, but not with the same images.
+    same : int
+        Classes that both have with the same images.
+    """
+
+    settings: Mapping[str, tuple[str, str]]
+    only_first: Mapping[Label, int]
+    only_second: Mapping[Label, int]
+    changed: Mapping[Label, ClassChange]
+    same: int
+
+    @property
+    def equal(self) -> bool:
+        """Whether the models are the same."""
+        return not (self.settings or self.only_first or self.only_second or self.changed)
+
+
+def compare(first: State, second: State) -> Difference:
+    """Return how two models differ; their histories, names of images and thumbnails do not count."""
+    mine, theirs = _settings(first), _settings(second)
+    common = [label for label in first.labels if label in second.shelves]
+    differing = [label for label in common if first.shelves[label].digest != second.shelves[label].digest]
+    return Difference(
+        settings={
+            name: (mine.get(name, ""), theirs.get(name, ""))
+            for name in {**mine, **theirs}
+            if mine.get(name) != theirs.get(name)
+        },
+        only_first=_missing(first, second),
+        only_second=_missing(second, first),
+        changed={label: _change(first, second, label) for label in differing},
+        same=len(common) - len(differing),
+    )
+
+
+def _settings(state: State) -> dict[str, str]:
+    classifier = state.classifier
+    parameters = {name: str(value) for name, value in classifier.get_params(deep=False).items()}
+    head = {"method": type(classifier).__name__, "encoder": f"{state.space.name} {state.space.fingerprint}"}
+    memo = {f"memo {name}": str(value) for name, value in state.memo.items()}
+    return {**head, **parameters, **memo}
+
+
+def _missing(state: State, other: State) -> dict[Label, int]:
+    return {label: len(state.shelves[label].examples) for label in state.labels if label not in other.shelves}
+
+
+def _change(first: State, second: State, label: Label) -> ClassChange:
+    mine, theirs = ({e.identity for e in state.shelves[label].examples} for state in (first, second))
+    return ClassChange(len(mine - theirs), len(theirs - mine), len(mine & theirs))

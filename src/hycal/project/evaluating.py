@@ -1,0 +1,110 @@
+"""How often a model is right: over all, by domain, by class, and by how many images a class was learned from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from hycal.project.state import State
+from hycal.validation import Label
+
+T = TypeVar("T", str, Label)
+
+SHOTS = (0, 1, 2, 5, 10, 20, 50)
+
+
+@dataclass(frozen=True)
+class Score:
+    """How many were right, of how many."""
+
+    right: int
+    total: int
+
+    @property
+    def accuracy(self) -> float:
+        """The share that was right."""
+        return self.right / self.total if self.total else float("nan")
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Images of one class that were taken for another."""
+
+    truth: Label
+    answer: Label
+    count: int
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The outcome of a test.
+
+    Attributes
+    ----------
+    overall : Score
+    by_domain, by_class, by_shots : mappings to Score
+        Shots as in "5-9".
+    shots : mapping of label to int
+        Images that each tested class was learned from.
+    confusions : tuple of Confusion
+        Most frequent first.
+    """
+
+    overall: Score
+    by_domain: Mapping[str, Score]
+    by_class: Mapping[Label, Score]
+    by_shots: Mapping[str, Score]
+    shots: Mapping[Label, int]
+    confusions: tuple[Confusion, ...]
+
+
+def evaluate(state: State, answers: Iterable[tuple[Label, Label]]) -> Evaluation:
+    """Compare (truth, answer) pairs, all labels of the model."""
+    found = Counter(answers)
+    shots = {label: len(state.shelves[label].examples) for label, _ in found}
+    return Evaluation(
+        overall=_score(found),
+        by_domain=_grouped(found, lambda label: state.shelves[label].domain),
+        by_class=_grouped(found, lambda label: label),
+        by_shots=dict(
+            sorted(_grouped(found, lambda label: bucket(shots[label])).items(), key=lambda item: _first(item[0]))
+        ),
+        shots=shots,
+        confusions=confusions(found),
+    )
+
+
+def confusions(found: Mapping[tuple[Label, Label], int]) -> tuple[Confusion, ...]:
+    """Return what was taken for what, most frequent first."""
+    wrong = [Confusion(truth, answer, count) for (truth, answer), count in found.items() if truth != answer]
+    return tuple(sorted(wrong, key=lambda item: (-item.count, str(item.truth), str(item.answer))))
+
+
+def bucket(shots: int) -> str:
+    """Return the range of shots that a class belongs to.
+
+    >>> bucket(1), bucket(7), bucket(300)
+    ('1', '5-9', '50 or more')
+    """
+    edges = [edge for edge in SHOTS if edge <= shots]
+    first, rest = edges[-1], SHOTS[len(edges) :]
+    if not rest:
+        return f"{first} or more"
+    return str(first) if rest[0] == first + 1 else f"{first}-{rest[0] - 1}"
+
+
+def _first(name: str) -> int:
+    return int(name.split("-")[0].split()[0])
+
+
+def _score(found: Mapping[tuple[Label, Label], int]) -> Score:
+    return Score(sum(count for (truth, answer), count in found.items() if truth == answer), sum(found.values()))
+
+
+def _grouped(found: Mapping[tuple[Label, Label], int], group: Callable[[Label], T]) -> dict[T, Score]:
+    groups: dict[T, dict[tuple[Label, Label], int]] = {}
+    for pair, count in found.items():
+        groups.setdefault(group(pair[0]), {})[pair] = count
+    return {name: _score(groups[name]) for name in sorted(groups)}

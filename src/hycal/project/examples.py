@@ -1,0 +1,104 @@
+"""Learned images with their provenance, class by class; immutable, so states of a project share them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hycal.records import ClassRecord
+from hycal.statistics import ClassStatistics
+from hycal.validation import Floats, Label
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """One learned image.
+
+    Attributes
+    ----------
+    row : ndarray of shape (d,)
+        Its unit embedding.
+    key : bytes
+        Content hash of the image, 32 bytes; b"" where only the embedding was ever known.
+    name : str
+        What its file was called.
+    thumbnail : bytes
+        A small picture of it as an image file, or b"".
+    """
+
+    row: Floats
+    key: bytes = b""
+    name: str = ""
+    thumbnail: bytes = b""
+
+    @cached_property
+    def identity(self) -> bytes:
+        """What makes two examples the same image: the content, or the embedding where there is no content."""
+        return self.key or hashlib.sha256(b"row" + self.row.tobytes()).digest()
+
+
+@dataclass(frozen=True, eq=False)
+class Shelf:
+    """The examples of one class, in the canonical order of their rows, with its domain and text embedding."""
+
+    domain: str
+    examples: tuple[Example, ...]
+    text: Floats | None = None
+
+    @classmethod
+    def of(cls, domain: str, examples: Iterable[Example], text: Floats | None = None) -> Shelf:
+        """Return the shelf of `examples`, whatever their order."""
+        return cls(domain, tuple(sorted(examples, key=lambda e: (e.row.tobytes(), e.key, e.name))), text)
+
+    @cached_property
+    def record(self) -> ClassRecord:
+        """What the classifier learns of it; one object for the life of the shelf, so that nothing is derived twice."""
+        return ClassRecord(ClassStatistics.of(self.rows), self.domain, self.text)
+
+    @property
+    def rows(self) -> Floats:
+        """The embeddings, shape (K, d); none for a class that was only announced by its text."""
+        if self.examples:
+            return np.stack([example.row for example in self.examples])
+        return np.empty((0, 0 if self.text is None else len(self.text)), np.float32)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of what the classifier learns of it."""
+        head = json.dumps([self.domain, len(self.examples), self.text is not None], ensure_ascii=False)
+        digest = hashlib.sha256(f"{head}\n".encode())
+        for example in self.examples:
+            digest.update(example.row.tobytes())
+        if self.text is not None:
+            digest.update(self.text.tobytes())
+        return digest.digest()
+
+    def adding(self, examples: Iterable[Example]) -> Shelf:
+        """Return the shelf with more examples."""
+        return Shelf.of(self.domain, (*self.examples, *examples), self.text)
+
+    def without(self, identities: Iterable[bytes]) -> Shelf | None:
+        """Return the shelf without the examples of these identities; None if none is left."""
+        unwanted = set(identities)
+        kept = tuple(e for e in self.examples if e.identity not in unwanted)
+        return Shelf(self.domain, kept, self.text) if kept else None
+
+
+def class_label(domain: str, name: str) -> str:
+    """Return the label of a class: `domain/class`."""
+    return f"{domain}/{name}"
+
+
+def split_label(label: Label) -> tuple[str, str]:
+    """Return domain and class of a label; no domain where it names none.
+
+    >>> split_label("flower/rose"), split_label("rose")
+    (('flower', 'rose'), ('', 'rose'))
+    """
+    domain, slash, name = str(label).partition("/")
+    return (domain, name) if slash else ("", domain)

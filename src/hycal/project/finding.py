@@ -1,0 +1,103 @@
+"""From what a person types to the classes and images that it means."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from hycal.errors import HyCalError
+from hycal.project.state import State
+from hycal.validation import Label
+
+Kind = Literal["class", "domain", "image"]
+_SHORTEST_HASH = 8
+
+
+@dataclass(frozen=True)
+class Target:
+    """What was meant: its kind, its full name, and the images it covers, as identities by label."""
+
+    kind: Kind
+    name: str
+    images: Mapping[Label, tuple[bytes, ...]]
+
+
+def find(state: State, name: str) -> Target:
+    """Return the class, domain or image called `name`.
+
+    A class is named `domain/class`, or by its class alone where only one domain has it; an image by its content hash
+    (8 hexadecimal digits at least) or by the file name it was learned from.
+    """
+    found = _class(state, name) or _domain(state, name) or _image(state, name)
+    if found is None:
+        raise HyCalError(f"There is no class, domain or image {name!r} in this model.{_guess(state, name)}")
+    return found
+
+
+def find_class(state: State, name: str) -> Target:
+    """Return the class called `name`."""
+    found = _class(state, name)
+    if found is None:
+        raise HyCalError(f"There is no class {name!r} in this model.{_guess(state, name)}")
+    return found
+
+
+def image(state: State, identity: bytes) -> Target:
+    """Return the image of this content hash."""
+    if identity not in state.label_of:
+        raise HyCalError(f"The image {identity.hex()[:12]} was never learned in this model, so nothing was changed.")
+    return Target("image", identity.hex(), {state.label_of[identity]: (identity,)})
+
+
+def _class(state: State, name: str) -> Target | None:
+    by_name = {str(label): label for label in state.labels}
+    if name in by_name:
+        return _whole("class", name, state, [by_name[name]])
+    short = _short(state, name)
+    if len(short) > 1:
+        raise HyCalError(
+            f"{name!r} is a class of {len(short)} domains: {', '.join(map(str, short))}. Use the whole label."
+        )
+    return _whole("class", str(short[0]), state, short) if short else None
+
+
+def class_called(state: State, name: str) -> Label | None:
+    """Return the only class of that name in any domain, without the domain; None if there is none, or several."""
+    found = _short(state, name)
+    return found[0] if len(found) == 1 else None
+
+
+def _short(state: State, name: str) -> list[Label]:
+    return [label for label in state.labels if name and str(label).partition("/")[2] == name]
+
+
+def _domain(state: State, name: str) -> Target | None:
+    return _whole("domain", name, state, state.domains[name]) if name in state.domains else None
+
+
+def _image(state: State, name: str) -> Target | None:
+    hashed = len(name) >= _SHORTEST_HASH and all(letter in "0123456789abcdef" for letter in name)
+    found = {
+        example.identity
+        for example in state.examples
+        if (hashed and example.identity.hex().startswith(name)) or example.name == name
+    }
+    if len(found) > 1:
+        raise HyCalError(f"{name!r} means {len(found)} learned images. Use the content hash of the one you mean.")
+    return image(state, found.pop()) if found else None
+
+
+def _whole(kind: Kind, name: str, state: State, labels: list[Label]) -> Target:
+    return Target(kind, name, {label: tuple(e.identity for e in state.shelves[label].examples) for label in labels})
+
+
+def _guess(state: State, name: str) -> str:
+    known = [*map(str, state.labels), *state.domains]
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f" Did you mean {near[0]!r}?"
+    return (
+        f" It knows {', '.join(known[:5])}{', ...' if len(known) > 5 else ''}." if known else " It has no classes yet."
+    )

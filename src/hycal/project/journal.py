@@ -1,0 +1,162 @@
+"""Changes on their way into a project's file: appended one by one, so that a small change costs little, however large
+the model.
+
+A frame is its length (8 bytes, little-endian), the SHA-256 of its content, and its content: a safetensors file that
+holds what changed. It leads from one version of the project to the next. Frames that the file has taken in already are
+of no account, so a journal that was not removed in time does no harm; nor does the end of one that was cut off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.numpy import load as tensors_of
+from safetensors.numpy import save as bytes_of
+
+from hycal.errors import HyCalError, ModelFileError
+from hycal.project import changes
+from hycal.project.pool import Pool, packed, unpacked
+from hycal.project.state import State
+from hycal.project.storing import stacked
+from hycal.validation import Label
+
+_LENGTH, _DIGEST = 8, 32
+_KEY = "hycal-journal"
+
+
+def journal_of(path: Path) -> Path:
+    """Return where the journal of the project at `path` is, if it has one."""
+    return path.with_name(f"{path.name}.journal")
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """The state that a journal leads to, how many of its frames count, and how many bytes of it do."""
+
+    state: State
+    frames: int
+    used: int
+
+
+def frame_of(before: State, following: State) -> bytes:
+    """Return the frame that leads from one state to the next version."""
+    touched = [
+        label
+        for label in {**before.shelves, **following.shelves}
+        if before.shelves.get(label) is not following.shelves.get(label)
+    ]
+    pool = _pool(before, touched)
+    live, live_texts = len(pool.examples), len(pool.texts)
+    shelves = [
+        [label, None if label not in following.shelves else pool.shelve(following.shelves[label])] for label in touched
+    ]
+    entry, width = following.history[-1], before.space.dimension
+    header = {
+        "version": following.version,
+        "entry": [entry.when, entry.action, entry.what, entry.before, entry.after],
+        "shelves": shelves,
+        "memo": dict(following.memo),
+    }
+    tensors = {
+        **packed(pool.examples[live:]),
+        "rows": stacked([example.row for example in pool.examples[live:]], width),
+        "texts": stacked(pool.texts[live_texts:], width),
+    }
+    content = bytes_of(tensors, {_KEY: json.dumps(header, ensure_ascii=False)})
+    return len(content).to_bytes(_LENGTH, "little") + hashlib.sha256(content).digest() + content
+
+
+def replay(state: State, journal: bytes, *, source: Path) -> Replayed:
+    """Return the state after every frame that `state` has not taken in yet."""
+    frames = used = 0
+    for content, end in _frames(journal, source):
+        header = _header(content, source)
+        if header["version"] <= state.version:
+            continue
+        state = _applied(state, header, content, source)
+        frames, used = frames + 1, end
+    return Replayed(state, frames, used)
+
+
+def append(path: Path, frame: bytes, *, used: int) -> None:
+    """Add a frame after the first `used` bytes; when this returns, it is on the disk."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        os.ftruncate(descriptor, used)
+        os.lseek(descriptor, used, os.SEEK_SET)
+        rest = memoryview(frame)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _frames(journal: bytes, source: Path) -> Iterator[tuple[bytes, int]]:
+    """Yield the content and the end of every whole frame; what is cut off or unsound at the very end never counted."""
+    start = 0
+    while start + _LENGTH + _DIGEST <= len(journal):
+        begin = start + _LENGTH + _DIGEST
+        end = begin + int.from_bytes(journal[start : start + _LENGTH], "little")
+        if end > len(journal):
+            return
+        content = journal[begin:end]
+        if hashlib.sha256(content).digest() != journal[start + _LENGTH : begin]:
+            if end == len(journal):
+                return
+            raise ModelFileError(f"The journal {source} is damaged at byte {start}. {_ADVICE}")
+        yield content, end
+        start = end
+
+
+_ADVICE = "Restore it from a copy; without it the model is what it was before the changes in it."
+
+
+def _header(content: bytes, source: Path) -> dict[str, Any]:
+    try:
+        length = int.from_bytes(content[:_LENGTH], "little")
+        header: dict[str, Any] = json.loads(json.loads(content[_LENGTH : _LENGTH + length])["__metadata__"][_KEY])
+        if type(header["version"]) is not int:
+            raise TypeError("a version that is no number")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"The journal {source} has a malformed frame: {error!r}. {_ADVICE}") from None
+    return header
+
+
+def _applied(state: State, header: dict[str, Any], content: bytes, source: Path) -> State:
+    try:
+        when, action, what, before, after = header["entry"]
+        if header["version"] != state.version + 1 or before != state.hash:
+            raise ValueError(f"it goes on from another model, {before}, than {state.hash}")
+        if action == "undo":
+            following, _ = changes.undo(state, when=when)
+        else:
+            shelves = _shelves(state, header, content)
+            moved = state.changed(shelves, memo=header["memo"])
+            following = state.recorded(moved, shelves, action=action, what=what, when=when)
+        if following.hash != after:
+            raise ValueError(f"it leads to {following.hash} instead of {after}")
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, SafetensorError, HyCalError) as error:
+        raise ModelFileError(f"The journal {source} does not fit its model: {error}. {_ADVICE}") from None
+    return following
+
+
+def _shelves(state: State, header: dict[str, Any], content: bytes) -> dict[Any, Any]:
+    tensors = tensors_of(content)
+    known = _pool(state, [label for label, _ in header["shelves"]])
+    pool = Pool(known.examples + unpacked(list(tensors["rows"]), tensors), known.texts + list(tensors["texts"]))
+    return {label: None if plain is None else pool.shelf(plain) for label, plain in header["shelves"]}
+
+
+def _pool(state: State, labels: Sequence[Label]) -> Pool:
+    """Return what the classes at `labels` hold before the change, in their order."""
+    shelves = [state.shelves[label] for label in labels if label in state.shelves]
+    texts = [shelf.text for shelf in shelves if shelf.text is not None]
+    return Pool([example for shelf in shelves for example in shelf.examples], texts)

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from hycal import METHODS, HyCalError
+from hycal.bench.settings import load_setting
+from hycal.bench.studies import find_study, parse_methods, shown_apart, studies
+from hycal.bench.variants import parse_variant
+
+
+@pytest.mark.parametrize("name", studies())
+def test_every_study_can_be_built_and_written_and_read(name: str) -> None:
+    setting = load_setting("xd8-high-scale")
+    for variant in find_study(name).variants:
+        assert parse_variant(variant.label) == variant
+        variant.build(setting, text=True)
+
+
+def test_grids_are_the_papers() -> None:
+    sweep = find_study("alpha-beta")
+    assert sweep.vary == {"alpha": [1, 10, 20, 40, 60, 80], "beta": [0, 5, 10]}
+    assert sweep.labels[:4] == tuple(f"HyCal[alpha={a},beta={b}]" for a, b in ((1, 0), (1, 5), (1, 10), (10, 0)))
+    assert len(find_study("lambda-gamma").variants) == 20
+
+
+def test_methods_are_listed_once_in_the_order_named() -> None:
+    labels = [variant.label for variant in parse_methods("KLDA study:fusion all KLDA")]
+    assert labels[:3] == ["KLDA", "HyCal[fusion=concat]", "HyCal"]
+    assert set(labels) == {*METHODS, "HyCal[fusion=concat]"}
+
+
+def test_only_studies_with_tables_of_their_own_are_apart() -> None:
+    assert shown_apart("HyCal[metric=cosine]")
+    assert not any(shown_apart(label) for label in ("HyCal", "KLDA:hycal-paper", "HyCal[alpha=3]"))
+
+
+@pytest.mark.parametrize(("text", "message"), [("study:magic", "no study 'magic'"), (" ", "No methods were named")])
+def test_wrong_lists_say_so(text: str, message: str) -> None:
+    with pytest.raises(HyCalError, match=message):
+        parse_methods(text)

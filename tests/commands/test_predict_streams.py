@@ -1,0 +1,73 @@
+"""Predicting a thousand images: answers come while later images are unread, and memory stays flat."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hycal.commands.predict import _answers
+from hycal.embedding import EmbeddingCache, pipeline
+from hycal.embedding.sources import ImageFile
+from hycal.project import Arrival, Project, empty_state
+from hycal.project.images import see, space
+from tests.embedding.tiny import TinyEncoder, make_folder, picture
+
+IMAGES = 1000
+
+
+@pytest.fixture(scope="module")
+def tower():
+    return TinyEncoder(dimension=256)
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory, tower):
+    root = make_folder(tmp_path_factory.mktemp("zoo"))
+    files = sorted(root.rglob("*.png"))
+    seen = see([ImageFile(file) for file in files], tower)
+    project = Project(root / "zoo.hycal", empty_state(space(tower), has_text=False))
+    project.learn([Arrival(f"zoo/{files[n].parent.name}", example) for n, example in seen.examples.items()])
+    return project.state
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("many")
+    for number in range(IMAGES):
+        picture(number, size=(64, 64)).save(folder / f"{number:04}.png")
+    return sorted(folder.iterdir())
+
+
+def test_answers_come_before_the_last_image_is_read(state, tower, many):
+    read: list[Path] = []
+
+    def files() -> Iterator[Path]:
+        for file in many:
+            read.append(file)
+            yield file
+
+    answers = _answers(state, tower, files(), None, 1, False)
+    first = next(answers)
+    assert first.file == str(many[0]) and len(read) <= 300
+    assert [item.file for item in answers] == [str(file) for file in many[1:]]
+
+
+def test_memory_does_not_grow(state, tower, many, tmp_path, monkeypatch):
+    monkeypatch.setattr(pipeline, "_ROWS_PER_SHARD", 64)  # rows on their way to the cache are held up to so many
+
+    def peak(files: list[str], folder: Path) -> int:
+        tracemalloc.start()
+        with EmbeddingCache.of(tower, folder) as store:
+            assert sum(1 for _ in _answers(state, tower, map(Path, files), store, 5, True)) == len(files)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    names = [str(file) for file in many]  # a Path would keep what it was asked, and seem to leak
+    peak(names[:100], tmp_path / "warm")  # imports and buffers of the first call
+    few, all_of_them = peak(names[:400], tmp_path / "few"), peak(names, tmp_path / "all")
+    each = 400  # of an image there remains at most its hash: less than half of an embedding, let alone a picture
+    assert all_of_them < few + each * (IMAGES - 400), f"{few:,} bytes for 400 images, {all_of_them:,} for {IMAGES:,}"

@@ -1,0 +1,68 @@
+"""What a newcomer types first answers at once: it imports no library for numbers that it does not need."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import hycal
+from hycal import classifiers, opening
+from hycal.cli import Commands, app
+from hycal.commands.lazy import Entry
+
+HEAVY = {"sklearn", "scipy", "joblib", "matplotlib", "onnxruntime", "onnx", "tokenizers", "torch"}
+
+RUN = """
+import sys
+from hycal.cli import app
+try:
+    app(sys.argv[1:], prog_name="hycal")
+finally:
+    print("imported:", *sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def run(*arguments: str) -> tuple[str, set[str]]:
+    """Return what `hycal` says, and the libraries that it imported."""
+    done = subprocess.run([sys.executable, "-c", RUN, *arguments], capture_output=True, text=True, check=True)
+    said, _, imported = done.stdout.rpartition("imported:")
+    return said, set(imported.split())
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["bench", "--help"], ["embed", "--help"], ["gravity", "--help"]]
+)
+def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
+    said, imported = run(*arguments)
+    assert "hycal" in said and "typer" in imported
+    assert not imported & HEAVY
+
+
+def test_listing_the_methods_shows_that_the_check_can_fail() -> None:
+    said, imported = run("bench", "list")
+    assert "TipAdapter" in said
+    assert {"sklearn", "scipy"} <= imported
+
+
+@pytest.mark.parametrize("entry", Commands.entries, ids=lambda entry: entry.name)
+def test_every_command_that_help_lists_is_there(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    listed = CliRunner().invoke(app, ["--help"]).output
+    assert f" {entry.name} " in listed and entry.help in listed
+    own = CliRunner().invoke(app, [entry.name, "--help"])
+    assert own.exit_code == 0 and f" {entry.name} " in own.output
+    assert "--install-completion" not in own.output
+
+
+def test_a_misspelt_command_is_guessed() -> None:
+    result = CliRunner().invoke(app, ["lern"])
+    assert result.exit_code == 2 and "Did you mean 'learn'?" in result.output
+
+
+def test_the_package_offers_every_name_though_late() -> None:
+    assert {*classifiers.__all__, "load"} < set(hycal.__all__) <= set(dir(hycal))
+    assert all(getattr(hycal, name) is getattr(classifiers, name) for name in classifiers.__all__)
+    assert hycal.load is opening.load
+    with pytest.raises(AttributeError, match="no attribute 'HyKal'"):
+        _ = hycal.HyKal  # type: ignore[attr-defined]

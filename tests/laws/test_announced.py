@@ -1,0 +1,96 @@
+"""Classes that are announced by their text keep the laws too, for every method that can use a name alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hycal import GDA, DualRAIL, HyCal, PrimalRAIL, TipAdapter, ZeroShot, load
+from hycal.streams import Stream
+
+METHODS = {
+    "ZeroShot": ZeroShot(),
+    "HyCal": HyCal(alpha=4),
+    "HyCal concat released": HyCal(fusion="concat", rule="released", alpha=2),
+    "HyCal mahalanobis": HyCal(metric="mahalanobis", reg=1e-2),
+    "GDA": GDA(),
+    "PrimalRAIL": PrimalRAIL(n_components=32),
+    "DualRAIL": DualRAIL(),
+    "TipAdapter": TipAdapter(),
+}
+STREAMS = st.builds(
+    lambda seed, shots: Stream.synthetic(seed, shots=[shots, [2, 3]], width=12),
+    st.integers(0, 2**31),
+    st.lists(st.integers(1, 5), min_size=1, max_size=3),
+)
+
+
+def fresh(name):
+    return type(METHODS[name])(**METHODS[name].get_params())
+
+
+def told(name, stream):
+    """Both domains announced, the first one learned."""
+    first, second = stream.steps
+    return announced(fresh(name), first, second).partial_fit(first.X, list(first.y), domain=first.domain)
+
+
+def announced(classifier, *steps):
+    for step in steps:
+        classifier.announce(step.text, domain=step.domain)
+    return classifier
+
+
+def assert_same(one, two, queries):
+    np.testing.assert_array_equal(one.classes_, two.classes_)
+    np.testing.assert_array_equal(one.counts_, two.counts_)
+    scores, other = one.decision_function(queries), two.decision_function(queries)
+    assert np.abs(scores - other).max() <= 1e-5 * (1.0 + np.abs(scores).max())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_when_a_class_is_announced_does_not_matter(name):
+    @given(STREAMS)
+    def check(stream):
+        first, second = stream.steps
+        later = fresh(name).partial_fit(first.X, list(first.y), domain=first.domain, text=first.text)
+        assert_same(told(name, stream), announced(later, second), stream.queries)
+
+    check()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_announcing_leaves_no_trace_once_learned_or_forgotten(name):
+    @given(STREAMS)
+    def check(stream):
+        first, second = stream.steps
+        plain = fresh(name).partial_fit(first.X, list(first.y), domain=first.domain, text=first.text)
+        assert_same(told(name, stream).forget(list(second.text)), plain, stream.queries)
+        plain.partial_fit(second.X, list(second.y), domain=second.domain, text=second.text)
+        learned = told(name, stream).partial_fit(second.X, list(second.y), domain=second.domain)
+        assert_same(learned, plain, stream.queries)
+
+    check()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_saving_and_merging_keep_announced_classes(name, tmp_path):
+    stream = Stream.synthetic(3, shots=[[1, 4, 2], [2, 3]], width=12)
+    model, (first, second) = told(name, stream), stream.steps
+    model.save(tmp_path / "model.safetensors")
+    assert_same(model, load(tmp_path / "model.safetensors"), stream.queries)
+    only = fresh(name).partial_fit(first.X, list(first.y), domain=first.domain, text=first.text)
+    assert_same(model, only.merge(announced(fresh(name), second)), stream.queries)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_renaming_renames_announced_classes_too(name):
+    stream = Stream.synthetic(5, shots=[[3, 4], [2, 3]], width=12)
+    labels = stream.labels
+    renamed = dict(zip(labels, reversed(labels), strict=True))
+    other = told(name, stream.map(lambda step: step.relabelled(renamed.__getitem__)))
+    scores = told(name, stream).decision_function(stream.queries)
+    moved = other.decision_function(stream.queries, classes=[renamed[label] for label in labels])
+    assert np.abs(scores - moved).max() <= 1e-5 * (1.0 + np.abs(scores).max())

@@ -1,0 +1,37 @@
+"""Projects of synthetic embeddings, for tests of everything but the images."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+from hycal.project import Arrival, Example, Project, Space, empty_state
+
+WIDTH = 12
+SPACE = Space("tiny", "tiny-space", WIDTH)
+
+
+def example(label: str, number: int) -> Example:
+    """Image `number` of a class: the same one at every call."""
+    name = f"{label}-{number}"
+    direction = np.random.default_rng(list(label.encode())).normal(size=WIDTH)
+    row = direction + 0.3 * np.random.default_rng(list(name.encode())).normal(size=WIDTH)
+    unit = (row / np.linalg.norm(row)).astype(np.float32)
+    return Example(unit, hashlib.sha256(name.encode()).digest(), f"{name}.png", f"picture of {name}".encode())
+
+
+def arrivals(label: str, *numbers: int) -> list[Arrival]:
+    return [Arrival(label, example(label, number)) for number in numbers]
+
+
+def new_project(path: Path, **options: object) -> Project:
+    return Project(path, empty_state(SPACE, has_text=False, **options))  # type: ignore[arg-type]
+
+
+def pets_and_cars(path: Path) -> Project:
+    project = new_project(path)
+    project.learn([*arrivals("pets/cat", 1, 2, 3), *arrivals("pets/dog", 1, 2)])
+    project.learn([*arrivals("cars/mini", 1, 2, 3, 4), *arrivals("cars/cat", 1, 2)])
+    return project

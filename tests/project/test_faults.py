@@ -1,0 +1,122 @@
+"""Second writers, killed writers, damaged files: the project is the old one or the new one, whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hycal import ModelFileError, modelfile
+from hycal.project import LockedError, Project
+from hycal.project.locking import writing
+from tests.project.building import arrivals, example, new_project, pets_and_cars
+
+WRITER = """
+import sys
+from pathlib import Path
+from tests.project.building import arrivals, new_project
+project = new_project(Path(sys.argv[1]))
+for number in range(1, 10**6):
+    receipt = project.learn(arrivals("pets/cat", *range(number, number + 40)))
+    print(receipt.after, flush=True)
+    if number % 3 == 0:
+        print(project.forget("pets/cat").after, flush=True)
+"""
+
+
+def test_a_second_writer_is_told(tmp_path):
+    project = pets_and_cars(tmp_path / "p.hycal")
+    other = Project(tmp_path / "p.hycal", seconds_to_wait=0.1)
+    before = (tmp_path / "p.hycal").read_bytes()
+    with writing(tmp_path / "p.hycal"), pytest.raises(LockedError, match="Another program is changing"):
+        other.forget("cars")
+    assert (tmp_path / "p.hycal").read_bytes() == before
+    assert other.forget("cars").before == project.state.hash, "once the first is done, the second may"
+
+
+def test_a_writer_sees_what_another_wrote(tmp_path):
+    one, other = pets_and_cars(tmp_path / "p.hycal"), Project(tmp_path / "p.hycal")
+    one.learn(arrivals("pets/cow", 1, 2))
+    other.learn(arrivals("pets/cow", 2, 3))
+    assert len(other.state.shelves["pets/cow"].examples) == 3
+    assert one.refresh().hash == other.state.hash and one.state.hash == other.state.hash
+
+
+def test_readers_see_a_whole_model_while_others_write(tmp_path):
+    project = pets_and_cars(tmp_path / "p.hycal")
+    query, seen, done = example("pets/cat", 9).row[None], set(), threading.Event()
+    sound = {4, 5}
+
+    def read() -> None:
+        while not done.is_set():
+            state = project.state
+            scores = state.classifier.decision_function(query)
+            seen.add((scores.shape[1], len(state.labels)))
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(15):
+        project.learn(arrivals("pets/cow", 1, 2))
+        project.undo()
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert seen and all(columns == labels and labels in sound for columns, labels in seen)
+
+
+def test_a_killed_writer_leaves_a_whole_project(tmp_path):
+    path = tmp_path / "p.hycal"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    for attempt in range(5):
+        command = [sys.executable, "-c", WRITER, str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as writer:
+            assert writer.stdout is not None
+            acknowledged = [writer.stdout.readline().strip() for _ in range(3 + attempt)]
+            time.sleep(0.003 * attempt)
+            writer.send_signal(signal.SIGKILL)
+            acknowledged += writer.stdout.read().split()
+        state = Project(path).state
+        hashes = [entry.after for entry in state.history]
+        assert state.hash == hashes[-1], "the file holds what its history says"
+        assert acknowledged[-1] in hashes[-2:], "what was accepted is there; at most one more had been written"
+    new_project(path).learn(arrivals("pets/dog", 1))
+    assert not list(tmp_path.glob(".*.part")), "the next writer clears away what the killed ones left"
+
+
+DAMAGES = {
+    "history is no list": lambda m, t: m["project"].update(history=3),
+    "an entry without a hash": lambda m, t: m["project"]["history"][0].pop("after"),
+    "an undo beyond the pool": lambda m, t: m["project"]["history"][1]["undo"]["shelves"].append(
+        ["x", {"domain": "", "examples": [10**6], "text": None}]
+    ),
+    "an undo below the pool": lambda m, t: m["project"]["history"][1]["undo"]["shelves"].append(
+        ["x", {"domain": "", "examples": [-1], "text": None}]
+    ),
+    "the encoder's name is a number": lambda m, t: m["project"].update(encoder_name=1),
+    "keys too short": lambda m, t: t.update({"project.keys": t["project.keys"][:, :5]}),
+    "a key too few": lambda m, t: t.update({"project.keys": t["project.keys"][1:]}),
+    "names that overlap": lambda m, t: t.update({"project.name_ends": t["project.name_ends"][::-1].copy()}),
+    "thumbnails cut off": lambda m, t: t.update({"project.thumbnails": t["project.thumbnails"][:-1]}),
+    "no ends": lambda m, t: t.pop("project.thumbnail_ends"),
+    "retired rows of another width": lambda m, t: t.update({"project.retired_samples": np.ones((1, 3), np.float32)}),
+    "project is a list": lambda m, t: m.update(project=[]),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_project_is_refused(tmp_path, damage):
+    pets_and_cars(tmp_path / "p.hycal")
+    content = modelfile.read(tmp_path / "p.hycal")
+    manifest, tensors = dict(content.manifest), dict(content.tensors)
+    damage(manifest, tensors)
+    modelfile.write(tmp_path / "bad.hycal", modelfile.Content(manifest, tensors))
+    with pytest.raises(ModelFileError, match="malformed"):
+        Project(tmp_path / "bad.hycal")
