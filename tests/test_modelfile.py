@@ -132,7 +132,10 @@ MALFORMED = {
     "samples that are not finite": lambda m, t: t["samples"].fill(np.nan),
     "a sample too few": lambda m, t: t.update(samples=t["samples"][1:]),
     "a negative count": lambda m, t: t.update(counts=np.array([-1, 4, 5])),
-    "a count of zero": lambda m, t: t.update(counts=np.array([0, 4, 4])),
+    "a count of zero where images are needed": lambda m, t: (
+        m.update(method="NCM", parameters={}),
+        t.update(counts=np.array([0, 4, 4])),
+    ),
     "a count of zero without a text": lambda m, t: (
         m.update(method="NCM", parameters={}),
         t.update(counts=np.array([0, 4, 4]), has_text=np.array([0, 1, 1], np.uint8), texts=t["texts"][1:]),
@@ -187,3 +190,21 @@ def test_flipped_bytes_never_do_anything_but_load_or_refuse(data):
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(ModelFileError):
         (Path(folder) / "model").write_bytes(bytes(raw))
         load(Path(folder) / "model").decision_function(np.eye(8))
+
+
+def test_arrays_are_mapped_and_the_file_may_be_replaced_or_removed(path):
+    model = load(path)
+    kept = model._table.ordered[0].statistics.samples
+    assert not kept.flags.owndata and not kept.flags.writeable
+    before = model.decision_function(np.eye(8))
+    model.partial_fit(np.eye(8)[:1], ["new"], text={"new": np.eye(8)[0]}).forget("new").save(path)
+    path.unlink()
+    assert np.array_equal(model.decision_function(np.eye(8)), before)
+
+
+def test_rows_out_of_order_are_put_in_order(path):
+    whole = load(path)
+    rewrite(path, lambda m, t: t.update(samples=np.concatenate([t["samples"][:3][::-1], t["samples"][3:]])))
+    again = load(path)
+    for one, other in zip(whole._table.ordered, again._table.ordered, strict=True):
+        assert one.statistics == other.statistics
