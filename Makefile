@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo test test-browser test-torch screenshots lint bench methods clean
+.PHONY: help demo test test-browser test-cluster test-torch screenshots lint bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -45,6 +45,11 @@ test-torch:  ## agreement of the torch back ends, in an environment of its own (
 	.venv-torch/bin/pip install --quiet --disable-pip-version-check --editable '.[test,torch]'
 	.venv-torch/bin/pytest -q tests/encoders/test_torch.py
 
+test-cluster:  ## the same bytes on a real Ray and a real Dask cluster, workers killed, in an environment of its own
+	$(PYTHON) -m venv .venv-cluster
+	.venv-cluster/bin/pip install --quiet --disable-pip-version-check --editable '.[test,ray,dask]'
+	OPENBLAS_NUM_THREADS=1 .venv-cluster/bin/pytest -q tests/cluster
+
 bench: $(READY)  ## speed and memory against the dense reference
 	$(BIN)/python -m benchmarks.scoring
 
@@ -53,4 +58,4 @@ methods: $(READY)  ## time, memory and accuracy of every method on real embeddin
 	$(BIN)/python -m benchmarks.stream
 
 clean:  ## remove everything that make made
-	rm -rf .venv demo .venv-torch build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv demo .venv-torch .venv-cluster build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
