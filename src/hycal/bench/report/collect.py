@@ -32,12 +32,13 @@ COLUMNS: Mapping[str, Callable[[CellResult], float]] = {
     "forgetting": lambda run: metrics.forgetting(metrics.final_forgetting(run.A)),
     "worst_forgetting": lambda run: metrics.forgetting(metrics.worst_forgetting(run.A)),
     "gap": lambda run: metrics.gap(metrics.last_per_domain(run.A)),
+    "ece": lambda run: run.calibration_error,
     "last:sigma": lambda run: metrics.sigma(metrics.last_per_domain(run.A)),
     "average:sigma": lambda run: metrics.sigma(metrics.average_per_domain(run.A)),
     "transfer": lambda run: metrics.transfer(run.A),
     "average_x_tail": lambda run: metrics.average_x_tail(run.A),
 }
-LOWER_IS_BETTER = ("forgetting", "worst_forgetting", "gap")
+LOWER_IS_BETTER = ("forgetting", "worst_forgetting", "gap", "ece")
 UNRANKED = ("last:sigma", "average:sigma")
 
 
