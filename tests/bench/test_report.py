@@ -198,10 +198,28 @@ def test_ablation_and_fusion_compare_variants_of_one_method() -> None:
     assert printed["HyCal[fusion=concat]"].value == 70.25
 
 
+def test_tuned_rows_stand_beside_the_untuned_ones_and_in_no_other_table() -> None:
+    group = made_up("xd8-balanced", "HyCal", "HyCal+tuned", "NCM")
+    table = blocks_of(Results((group,)), "tuned")[-2]
+    assert isinstance(table, ResultTable)
+    assert [name for name, _ in table.rows] == ["HyCal", "HyCal+tuned"]
+    assert group.methods == ["HyCal", "NCM"]
+    assert made_up("balanced", "HyCal+tuned").value("HyCal+tuned", "last").published is None
+
+
 def test_without_results_every_table_and_figure_says_what_to_run() -> None:
     empty = Results((made_up("mine", "NCM"),))
     sections = {section.anchor: section for section in all_sections(empty)}
-    for anchor in ("s-cde", "metrics", "fusion", "random-orders", "two-domain", "fscil", "backbone-and-x-tail"):
+    for anchor in (
+        "s-cde",
+        "metrics",
+        "tuned",
+        "fusion",
+        "random-orders",
+        "two-domain",
+        "fscil",
+        "backbone-and-x-tail",
+    ):
         assert all(isinstance(block, NotRun) for block in sections[anchor].blocks)
     for anchor in ("sensitivity", "cosine-mahalanobis", "prototypes", "missing-settings"):
         assert all(isinstance(block, NotRun) for block in sections[anchor].blocks)

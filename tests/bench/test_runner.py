@@ -107,6 +107,22 @@ def test_a_cell_holds_the_calibration_error_of_the_answers_in_the_end(tmp_path: 
     assert np.isnan(read_cell(path).calibration_error), "files of before had none"
 
 
+def test_a_tuned_cell_tunes_after_each_step_by_what_was_learned(tmp_path: Path) -> None:
+    setting, domains = small_setting(), small_domains(text=False)
+    cells = grid([setting], [parse_variant(label) for label in ("SLDA", "SLDA+tuned")], seeds=[0])
+    run_grid(cells, {"small": domains}, tmp_path)
+    default, tuned = (read_cell(tmp_path / "cells" / cell.place) for cell in cells)
+    assert tuned.method == "SLDA+tuned"
+    samples = draw_samples(setting, 0, {name: domain.train_y for name, domain in domains.items()})
+    fresh = METHODS["SLDA"]()
+    for step, domain in enumerate(domains.values()):
+        learn_domain(fresh, domain, samples[domain.name])
+        right = fresh.tune().predict(domain.test_x) == np.array(domain.labels)[domain.test_y]
+        assert tuned.A[step, step] == pytest.approx(100.0 * right.mean())
+    assert fresh.shrinkage != METHODS["SLDA"]().shrinkage
+    assert tuned.calibration_error != default.calibration_error
+
+
 def test_a_second_run_computes_nothing_and_a_change_recomputes(tmp_path: Path) -> None:
     cells = grid([small_setting()], [parse_variant("NCM"), parse_variant("ZeroShot")], seeds=[0, 1])
     embedded = {"small": small_domains()}

@@ -61,16 +61,21 @@ def run_stream(
     domains: Sequence[BenchDomain],
     samples: Mapping[str, SampleList],
     protocol: str,
+    *,
+    tuned: bool = False,
 ) -> Outcome:
     """Have `classifier` learn the domains in order, each in one call, and test it after each.
 
-    What was learned is never learned again: a step adds to the statistics of the steps before.
+    What was learned is never learned again: a step adds to the statistics of the steps before. With `tuned` it sets its
+    parameters anew after each step, by what it has learned.
     """
     early = protocol == "X-TAIL" and _announce(classifier, domains)
     correct: Counts = []
     answers: list[_Answers] = []
     for step, domain in enumerate(domains):
         learn_domain(classifier, domain, samples[domain.name])
+        if tuned:
+            classifier.tune()
         asked = domains if early else domains[: step + 1]
         answers = _ANSWERS[protocol](classifier, asked)
         correct.append([int(hit.sum()) for hit in _hits(answers, asked)] + [None] * (len(domains) - len(asked)))

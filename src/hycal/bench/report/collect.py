@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from hycal.bench.published import PublishedCell, find_published
 from hycal.bench.runner import CELLS, VIEWS
 from hycal.bench.settings import DEFAULT_ORDER
 from hycal.bench.studies import shown_apart
-from hycal.bench.variants import Variant, parse_variant
+from hycal.bench.variants import parse_variant
 from hycal.bench.views import View, read_view
 from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
@@ -90,7 +90,7 @@ class Group:
         """
         numbers = [column_of(run, column) for run in self.runs.get(method, ())]
         variant = parse_variant(method)
-        plain = Variant(variant.method, overrides=variant.overrides).label
+        plain = replace(variant, profile="").label
         return _value(numbers, find_published(self._published_name, plain, column, table))
 
     def zero_shot(self, column: str) -> Value:
