@@ -68,7 +68,7 @@ def learn_command(
             f"{folder} has no images in class folders. Put the images of each class in a folder named after the class: "
             f"{folder / 'cat' / '1.jpg'}."
         )
-    project, tower = _open(model, encoder, weights, method)
+    project, tower = open_project(model, encoder, weights, method)
     receipt = _learn(project, tower, images, cache, thumbnails)
     receipt = replace(receipt, skipped=(*left_out, *receipt.skipped))
     tell_receipt(project, receipt, as_json=as_json)
@@ -101,7 +101,10 @@ def correct_command(
     tell_receipt(project, project.correct(seen.examples[0], label, texts), as_json=as_json)
 
 
-def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:
+def open_project(
+    path: Path, encoder: str | None, weights: Path | None, method: str | None = None
+) -> tuple[Project, Encoder]:
+    """Open a model, or an empty one where there is no file yet, with the encoder that belongs to it."""
     if not path.exists():
         tower = load(encoder or DEFAULT_ENCODER, weights)
         return Project(path, empty_state(space(tower), has_text=tower.has_text, method=method or DEFAULT_METHOD)), tower
