@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 
 from hycal._version import __version__
 from hycal.atomic import replacing
-from hycal.errors import HyCalError, ModelFileError
+from hycal.errors import HyCalError, ModelFileError, storing
 
 FORMAT = "hycal-model"
 VERSION = 1
@@ -44,8 +44,12 @@ def write(path: str | os.PathLike[str], content: Content) -> None:
     header = {_METADATA_KEY: json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)}
     if not target.parent.is_dir():
         raise HyCalError(f"Cannot save to {target}: the folder {target.parent} does not exist. Make it first.")
-    with replacing(target) as file:
-        save_file({key: np.ascontiguousarray(value) for key, value in content.tensors.items()}, file.name, header)
+    tensors = {key: np.ascontiguousarray(value) for key, value in content.tensors.items()}
+    with storing(target), replacing(target) as file:
+        try:
+            save_file(tensors, file.name, header)
+        except SafetensorError as error:  # what the system refused, in the words of the library
+            raise OSError(str(error)) from None
 
 
 def read(path: str | os.PathLike[str]) -> Content:

@@ -8,7 +8,9 @@ record carries its own hash, so what a power cut left of the last one is no reco
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator
@@ -21,7 +23,7 @@ import numpy.typing as npt
 from safetensors.numpy import load, save
 
 from hycal.atomic import write_whole
-from hycal.errors import ModelFileError
+from hycal.errors import ModelFileError, storing
 from hycal.project.examples import Example
 from hycal.validation import Floats
 
@@ -55,21 +57,29 @@ class Journal:
 
     def append(self, correction: Correction) -> None:
         """Put one more correction on the disk."""
+        with storing(self._model):
+            self._append(_body_of(correction))
+
+    def _append(self, body: bytes) -> None:
         end = max((end for _, end in self._records()), default=None)
         if end is None:
             write_whole(self.path, _MAGIC + _header_hash(self._model))
             end = _START
-        body = _body_of(correction)
-        with self.path.open("r+b") as file:
+        record = len(body).to_bytes(_LENGTH, "little") + hashlib.sha256(body).digest() + body
+        with self.path.open("r+b", buffering=0) as file:
             file.truncate(end)
             file.seek(end)
-            file.write(len(body).to_bytes(_LENGTH, "little") + hashlib.sha256(body).digest() + body)
-            file.flush()
-            os.fsync(file.fileno())
+            try:
+                _write_all(file, record)
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(end)  # a record that was refused must not come back
+                raise
 
     def clear(self) -> None:
-        """Remove the journal: the model file has it all."""
-        self.path.unlink(missing_ok=True)
+        """Remove the journal: the model file has it all. Should that fail, it means nothing all the same."""
+        with contextlib.suppress(OSError):
+            self.path.unlink(missing_ok=True)
 
     def _records(self) -> Iterator[tuple[bytes, int]]:
         """Yield the body of each whole record, and where the record ends."""
@@ -88,6 +98,12 @@ class Journal:
                 return
             yield body, end
             start = end
+
+
+def _write_all(file: io.FileIO, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[file.write(left) :]
 
 
 def _header_hash(path: Path) -> bytes:
