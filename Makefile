@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo test test-torch lint bench methods clean
+.PHONY: help demo test test-torch fuzz lint bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -33,6 +33,11 @@ test-torch:  ## agreement of the torch back ends, in an environment of its own (
 	.venv-torch/bin/pip install --quiet --disable-pip-version-check --editable '.[test,torch]'
 	.venv-torch/bin/pytest -q tests/encoders/test_torch.py
 
+fuzz:  ## coverage-guided fuzzing of all that reads strangers' bytes, FUZZ_SECONDS (60) for each target
+	$(PYTHON) -m venv .venv-fuzz
+	.venv-fuzz/bin/pip install --quiet --disable-pip-version-check --editable '.[fuzz]' || { echo "There is no atheris for this Python; try make fuzz PYTHON=python3.12. The same targets run with random damage in make test."; exit 1; }
+	OPENBLAS_NUM_THREADS=1 .venv-fuzz/bin/python -m fuzz --seconds $(or $(FUZZ_SECONDS),60)
+
 bench: $(READY)  ## speed and memory against the dense reference
 	$(BIN)/python -m benchmarks.scoring
 
@@ -41,4 +46,4 @@ methods: $(READY)  ## time, memory and accuracy of every method on real embeddin
 	$(BIN)/python -m benchmarks.stream
 
 clean:  ## remove everything that make made
-	rm -rf .venv demo .venv-torch build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv demo .venv-torch .venv-fuzz fuzz-found build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

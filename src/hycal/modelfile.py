@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +80,7 @@ def _manifest(text: str | None, source: Path) -> dict[str, Any]:
         manifest = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"The manifest of {source} is not JSON: {error}. {_ADVICE}") from None
+    _check_unicode(text, manifest, source)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ModelFileError(f"The manifest of {source} is not that of a hycal model. {_ADVICE}")
     version = manifest.get("version")
@@ -89,6 +91,18 @@ def _manifest(text: str | None, source: Path) -> dict[str, Any]:
         )
     return _UPGRADES[version](manifest)
 
+
+def _check_unicode(text: str, manifest: Any, source: Path) -> None:
+    """Refuse halves of surrogate pairs, which JSON can spell but no file can hold; ours are never spelled so."""
+    if _SURROGATE.search(text) is None:
+        return
+    try:
+        json.dumps(manifest, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise ModelFileError(f"The manifest of {source} has text that is no Unicode: {error}. {_ADVICE}") from None
+
+
+_SURROGATE = re.compile(r"\\u[dD]")
 
 # One entry for each version ever written: how its manifest becomes a manifest of today.
 _UPGRADES: Mapping[Any, Any] = {1: lambda manifest: manifest}

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from hycal.atomic import write_whole
@@ -136,5 +137,5 @@ def _correction_of(body: bytes) -> Correction:
         example = Example(tensors["row"], key, str(plain["name"]), thumbnail)
         values = [str(plain[name]) for name in ("label", "when", "after")]
         return Correction(example, values[0], tensors.get("text"), *values[1:])
-    except (ValueError, KeyError, TypeError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"A correction in the journal beside the model is malformed: {error!r}.") from None
