@@ -33,9 +33,8 @@ def main() -> None:
         listed = list_images(folder)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    print(
-        f"{found:,} files listed in {seconds:.2f} s of one core, {peak / 2**20:.0f} MB ({peak / len(listed):.0f} bytes a file)"
-    )
+    each = f"{peak / len(listed):.0f} bytes a file"
+    print(f"{found:,} files listed in {seconds:.2f} s of one core, {peak / 2**20:.0f} MB ({each})")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,9 @@ from safetensors.numpy import load
 
 from hycal.embedding.table import EmbeddingTable, write_table
 from hycal.project import Arrival, Example, Project, Space, empty_state
-from hycal.project.journal import Correction, _body_of
+from hycal.project.changes import correct, rename, undo
+from hycal.project.finding import find
+from hycal.project.journal import frame_of
 
 WIDTH = 3
 _ROWS = np.eye(WIDTH, dtype=np.float32)
@@ -65,11 +67,20 @@ def manifests() -> list[bytes]:
     return [parts_of_a_model()[0].encode()]
 
 
-def journal_records() -> list[bytes]:
-    """Corrections, with a hash that is not that of the model they lead to."""
+@cache
+def journal_frames() -> list[bytes]:
+    """Frames that lead on from the model above, without their length and hash."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.hycal")
+        path.write_bytes(model())
+        before = Project(path).state
     example = Example(_ROWS[0], b"k" * 32, "a.png", b"thumbnail")
-    when = "2026-01-01T00:00:00+00:00"
-    return [_body_of(Correction(example, "pets/cow", text, when, "0" * 64)) for text in (None, _ROWS[1])]
+    following = [
+        correct(before, example, "pets/cow", {"pets/cow": _ROWS[1]})[0],
+        rename(before, find(before, "pets/dog"), "wolf")[0],
+        undo(before)[0],
+    ]
+    return [frame_of(before, after)[40:] for after in following]
 
 
 def csv_lists() -> list[bytes]:

@@ -23,7 +23,7 @@ from hycal.embedding.decoding import decode
 from hycal.embedding.table import read_table
 from hycal.errors import HyCalError
 from hycal.project import Project
-from hycal.project.journal import Journal
+from hycal.project.journal import journal_of
 from hycal.project.storing import project_content
 from hycal.serve.embeddings import NPY, rows_of
 
@@ -93,12 +93,9 @@ def _manifest(content: bytes) -> None:
 
 
 def _journal(content: bytes) -> None:
-    """A record whose hash is right, beside a sound model: what a program that is not ours may have written."""
+    """A frame whose hash is right, beside a sound model: what a program that is not ours may have written."""
     path = _placed("journalled.hycal", seeds.model())
-    journal = Journal(path).path
-    header = path.read_bytes()[8 : 8 + int.from_bytes(path.read_bytes()[:8], "little")]
-    record = len(content).to_bytes(8, "little") + hashlib.sha256(content).digest() + content
-    journal.write_bytes(b"hycal-journal-1\n" + hashlib.sha256(header).digest() + record)
+    journal_of(path).write_bytes(len(content).to_bytes(8, "little") + hashlib.sha256(content).digest() + content)
     _use(path)
 
 
@@ -152,7 +149,7 @@ TARGETS = {
     for target in (
         Target("model", _model, seeds.models),
         Target("manifest", _manifest, seeds.manifests),
-        Target("journal", _journal, seeds.journal_records),
+        Target("journal", _journal, seeds.journal_frames),
         Target("csv", _list("list.csv"), seeds.csv_lists),
         Target("jsonl", _list("list.jsonl"), seeds.jsonl_lists),
         Target("npz", _list("list.npz"), seeds.npz_lists),

@@ -133,7 +133,10 @@ MALFORMED = {
     "samples that are not finite": lambda m, t: t["samples"].fill(np.nan),
     "a sample too few": lambda m, t: t.update(samples=t["samples"][1:]),
     "a negative count": lambda m, t: t.update(counts=np.array([-1, 4, 5])),
-    "a count of zero": lambda m, t: t.update(counts=np.array([0, 4, 4])),
+    "a count of zero where images are needed": lambda m, t: (
+        m.update(method="NCM", parameters={}),
+        t.update(counts=np.array([0, 4, 4])),
+    ),
     "a count of zero without a text": lambda m, t: (
         m.update(method="NCM", parameters={}),
         t.update(counts=np.array([0, 4, 4]), has_text=np.array([0, 1, 1], np.uint8), texts=t["texts"][1:]),

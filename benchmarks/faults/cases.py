@@ -32,9 +32,9 @@ def arrivals(classes: Sequence[int]) -> list[Arrival]:
     return [Arrival(f"things/{label}", image(label * SHOTS + shot)) for label in classes for shot in range(SHOTS)]
 
 
-def model(folder: Path, name: str = "model.hycal") -> Project:
+def model(folder: Path, name: str = "model.hycal", *, journal: bool = False) -> Project:
     """Open the project of a case."""
-    return Project(folder / name, empty_state(SPACE, has_text=False))
+    return Project(folder / name, empty_state(SPACE, has_text=False), journal=journal)
 
 
 def learned(folder: Path) -> None:
@@ -87,18 +87,18 @@ def _look_at_merged(folder: Path) -> str:
 
 
 def _correct(folder: Path) -> None:
-    model(folder).correct_at_once(image(3), "things/9")
+    model(folder, journal=True).correct(image(100), "things/9")
 
 
 def _prepare_journal(folder: Path) -> None:
     learned(folder)
-    project = model(folder)
+    project = model(folder, journal=True)
     for number in range(3):
-        project.correct_at_once(image(number), "things/9")
+        project.correct(image(number), "things/9")
 
 
-def _settle(folder: Path) -> None:
-    model(folder).settle()
+def _close(folder: Path) -> None:
+    model(folder, journal=True).close()
 
 
 _KEYS = [hashlib.sha256(f"row {number}".encode()).digest() for number in range(600)]
@@ -131,7 +131,7 @@ CASES = (
     Case("hycal forget", learned, _forget, look_at_model),
     Case("merge", _prepare_two, _merge, look_at_model),
     Case("hycal merge --out", _prepare_two, _merge_into_new, _look_at_merged),
-    Case("correction in the journal", learned, _correct, look_at_model),
-    Case("journal into the file", _prepare_journal, _settle, look_at_model),
+    Case("correction in the journal", _prepare_journal, _correct, look_at_model),
+    Case("journal into the file", _prepare_journal, _close, look_at_model),
     Case("cache write", _prepare_cache, _add_to_cache, _look_at_cache),
 )

@@ -66,7 +66,7 @@ def _judged(project: Project, before: int, answered: list[str]) -> Outcome:
 
 def _serve(folder: Path, door: socket.socket) -> None:
     try:
-        app = make_app(Service(model(folder), None))
+        app = make_app(Service(model(folder, journal=True), None))
         uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False)).run(sockets=[door])
     finally:
         os._exit(0)

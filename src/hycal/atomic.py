@@ -45,7 +45,7 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
         part.chmod(mode)
         _sync_file(part)
         part.replace(target)
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 @contextlib.contextmanager
@@ -101,7 +101,7 @@ def _sync_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the names in `folder` survive a power cut."""
     with _opened(folder) as descriptor:
         if descriptor is not None:

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from hycal.classifiers import HyCal
 from hycal.scoring import standardise
-from hycal.validation import Doubles, Floats, check_queries
+from hycal.validation import Doubles
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,20 +52,10 @@ def explain(classifier: HyCal, X: npt.ArrayLike) -> Explanation:
     >>> parts.cosine.round(2), bool(parts.score[0, 0] > parts.score[0, 1])
     (array([[0.99, 0.2 ]]), True)
     """
-    current = classifier._current()
-    bank, records = current.value.bank, current.records
-    queries = check_queries(X, width=records.width, owner=type(classifier).__name__)
-    back = np.argsort(bank.order)
-    cosine, closeness = (part[back] for part in bank.evaluate(queries))
-    return Explanation(
-        cosine.T.astype(np.float64),
-        closeness.T.astype(np.float64) / -bank.shape.ridge,
-        _level(cosine),
-        _level(closeness),
-        classifier.weights(records.counts),
-    )
+    cosine, distance = classifier.measures(X)
+    return Explanation(cosine, distance, _level(cosine), _level(-distance), classifier.weights(classifier.counts_))
 
 
-def _level(scores: Floats) -> Doubles:
-    level: Doubles = ndtr(standardise(scores).T.astype(np.float64))
+def _level(values: Doubles) -> Doubles:
+    level: Doubles = ndtr(standardise(values.T.astype(np.float32)).T.astype(np.float64))
     return level

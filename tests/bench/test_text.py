@@ -16,7 +16,7 @@ from hycal.bench.studies import parse_methods
 from hycal.validation import unit_rows
 
 DOMAINS = {"few": (range(20), 4), "many": (range(20, 40), 16), "middle": (range(40, 60), 8)}
-METHODS = "HyCal ZeroShot NCM GDA TipAdapter PrimalRAIL[n_components=512] study:fusion"
+METHODS = "HyCal[beta=5] ZeroShot NCM GDA TipAdapter PrimalRAIL[n_components=512] study:fusion"
 
 
 def settings() -> list[Any]:
@@ -82,6 +82,9 @@ def test_names_are_known_before_they_are_learned(results: Results) -> None:
     assert group is not None
     for method in ("GDA", "TipAdapter", "ZeroShot", "PrimalRAIL[n_components=512]"):
         assert group.value(method, "transfer").mean > 5.0, method
-    for method in ("HyCal", "HyCal[fusion=concat]"):  # an image lies nearer to images of any class than to its own text
+    for method in (
+        "HyCal[beta=5]",
+        "HyCal[fusion=concat]",
+    ):  # an image lies nearer to images of any class than to its own text
         assert 0.0 <= group.value(method, "transfer").mean < 5.0, method
     assert np.isnan(group.value("NCM", "transfer").mean)

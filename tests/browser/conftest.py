@@ -1,4 +1,4 @@
-"""A real Chromium in front of a real server. These tests run by `make test-browser`, which says where the browser is."""
+"""A real Chromium in front of a real server, by `make test-browser`, which says where the browser is."""
 
 from __future__ import annotations
 
@@ -119,9 +119,11 @@ class Visit:
         return self.page.inner_text("#facts")
 
     def wait_for_facts(self, text: str) -> None:
-        self.page.wait_for_function(
-            "text => document.getElementById('facts').textContent.startsWith(text)", arg=text
-        )
+        self.page.wait_for_function("text => document.getElementById('facts').textContent.startsWith(text)", arg=text)
+
+    def wait_for_message(self, text: str) -> None:
+        script = "text => document.getElementById('toast').textContent.startsWith(text)"
+        self.page.wait_for_function(script, arg=text)
 
     def classes(self) -> list[str]:
         self.go("classes")

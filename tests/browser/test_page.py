@@ -47,7 +47,9 @@ def test_teach_ask_correct_forget_undo_reload_restart(tmp_path, photographs, vis
 
         # correct by choosing another candidate
         second = page.locator(".card").nth(1)
-        chosen = second.locator(".choices button:not(.right):not(.other)").first.get_attribute("title").split(" (key")[0]
+        chosen = (
+            second.locator(".choices button:not(.right):not(.other)").first.get_attribute("title").split(" (key")[0]
+        )
         second.locator(".choices button:not(.right):not(.other)").first.click()
         second.locator(f"text=learned as {chosen}").wait_for()
 
@@ -109,12 +111,13 @@ def test_with_the_keyboard_alone(tmp_path, drawn, visit):
         person.ask(drawn / "planets" / "test" / "rocky" / "rocky-8.jpg", count=1)
         page.focus(".card .right")
         page.keyboard.press("Enter")
-        page.wait_for_selector(".card .learned")
+        person.wait_for_message("Learned as planets/rocky")
         assert page.evaluate("document.activeElement.className").startswith("card")
+        second = page.locator(".choices button").first.get_attribute("title").split(" (key")[0]
         page.keyboard.press("2")  # the second candidate
-        person.page.wait_for_function("() => document.querySelectorAll('.card .learned').length === 2")
+        person.wait_for_message(f"Learned as {second}")
         page.keyboard.press("Control+z")
-        page.wait_for_function("() => document.querySelector('#toast').textContent.startsWith('Taken back')")
+        person.wait_for_message("Taken back: correct")
         person.go("map")
         page.focus(".point[tabindex='0']")
         seen = set()

@@ -55,17 +55,13 @@ def test_answers_come_before_the_last_image_is_read(state, tower, many):
     assert [item.file for item in answers] == [str(file) for file in many[1:]]
 
 
-@pytest.mark.parametrize("cached", [False, True])
-def test_memory_does_not_grow(state, tower, many, tmp_path, cached, monkeypatch):
+def test_memory_does_not_grow(state, tower, many, tmp_path, monkeypatch):
     monkeypatch.setattr(pipeline, "_ROWS_PER_SHARD", 64)  # rows on their way to the cache are held up to so many
 
     def peak(files: list[str], folder: Path) -> int:
         tracemalloc.start()
-        if cached:
-            with EmbeddingCache.of(tower, folder) as store:
-                assert sum(1 for _ in _answers(state, tower, map(Path, files), store, 5, True)) == len(files)
-        else:
-            assert sum(1 for _ in _answers(state, tower, map(Path, files), None, 5, True)) == len(files)
+        with EmbeddingCache.of(tower, folder) as store:
+            assert sum(1 for _ in _answers(state, tower, map(Path, files), store, 5, True)) == len(files)
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hycal.project import Project, history
+from hycal.project.journal import journal_of
 from tests.project.building import arrivals, example, pets_and_cars
 
 
@@ -32,12 +33,12 @@ def test_a_clock_that_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(history, "datetime", Clock)
     path = tmp_path / "p.hycal"
     reader = pets_and_cars(path)
-    writer = Project(path)
+    writer = Project(path, journal=True)
     learned = writer.learn(arrivals("pets/cow", 1, 2))
-    age(path)
+    age(path, journal_of(path))
     assert reader.refresh().hash == learned.after
-    corrected = writer.correct_at_once(example("pets/cow", 1), "pets/cat")
-    age(path, tmp_path / ".p.hycal.journal")
+    corrected = writer.correct(example("pets/cow", 1), "pets/cat")
+    age(path, journal_of(path))
     assert reader.refresh().hash == corrected.after
     state = Project(path).state
     times = [entry.when for entry in state.history]

@@ -14,6 +14,7 @@ from hycal import HyCalError
 from hycal.embedding import EmbeddingCache
 from hycal.errors import StorageError
 from hycal.project import Project
+from hycal.project.journal import journal_of
 from hycal.project.locking import writing
 from hycal.serve.app import make_app
 from hycal.serve.service import Service
@@ -26,7 +27,6 @@ CHANGES = {
     "rename": lambda project: project.rename("pets/dog", "pets/wolf"),
     "undo": lambda project: project.undo(),
     "correct": lambda project: project.correct(example("pets/cat", 1), "pets/dog"),
-    "correct at once": lambda project: project.correct_at_once(example("pets/cat", 1), "pets/dog"),
 }
 
 
@@ -36,50 +36,58 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-def check_refused(path: Path, change: str) -> None:
-    """A refused change leaves file, memory and folder as they were; the same project can do it later."""
-    project = Project(path)
+WAYS = pytest.mark.parametrize("journal", [False, True], ids=["whole", "journal"])
+
+
+def check_refused(path: Path, change: str, journal: bool) -> Project:
+    """A refused change leaves file, memory and folder as they were; return the project, which can do it later."""
+    project = Project(path, journal=journal)
     before, content = project.state.hash, path.read_bytes()
     with pytest.raises(StorageError, match="Nothing was changed"):
         CHANGES[change](project)
     assert path.read_bytes() == content
     assert project.state.hash == project.refresh().hash == Project(path).state.hash == before
     assert not list(path.parent.glob("*.part"))
+    return project
 
 
+@WAYS
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_write_that_is_cut_short(change: str, tmp_path: Path) -> None:
+def test_a_write_that_is_cut_short(change: str, journal: bool, tmp_path: Path) -> None:
     pets_and_cars(tmp_path / "p.hycal")
     with files_no_larger_than(100):
-        check_refused(tmp_path / "p.hycal", change)
-    assert CHANGES[change](Project(tmp_path / "p.hycal")).undoable
+        project = check_refused(tmp_path / "p.hycal", change, journal)
+    assert CHANGES[change](project).after == Project(tmp_path / "p.hycal").state.hash
 
 
+@WAYS
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_full_disk(change: str, disk: Path) -> None:
+def test_a_full_disk(change: str, journal: bool, disk: Path) -> None:
     pets_and_cars(disk / "p.hycal")
     with filled(disk):
-        check_refused(disk / "p.hycal", change)
-    assert CHANGES[change](Project(disk / "p.hycal")).undoable
+        project = check_refused(disk / "p.hycal", change, journal)
+    assert CHANGES[change](project).after == Project(disk / "p.hycal").state.hash
 
 
+@WAYS
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_folder_that_may_only_be_read(change: str, disk: Path) -> None:
+def test_a_folder_that_may_only_be_read(change: str, journal: bool, disk: Path) -> None:
     pets_and_cars(disk / "p.hycal")
     with read_only(disk):
-        check_refused(disk / "p.hycal", change)
-    assert CHANGES[change](Project(disk / "p.hycal")).undoable
+        project = check_refused(disk / "p.hycal", change, journal)
+    assert CHANGES[change](project).after == Project(disk / "p.hycal").state.hash
 
 
 def test_a_refused_record_does_not_come_back(tmp_path: Path) -> None:
     """A journal that holds one correction, and whose second is cut off in the middle, holds one."""
-    project = pets_and_cars(tmp_path / "p.hycal")
-    first = project.correct_at_once(example("pets/cat", 1), "pets/dog")
-    journal = tmp_path / ".p.hycal.journal"
+    pets_and_cars(tmp_path / "p.hycal")
+    project = Project(tmp_path / "p.hycal", journal=True)
+    first = project.correct(example("pets/cat", 1), "pets/dog")
+    journal = journal_of(tmp_path / "p.hycal")
     with files_no_larger_than(journal.stat().st_size + 100), pytest.raises(StorageError):
-        project.correct_at_once(example("pets/cat", 2), "pets/dog")
+        project.correct(example("pets/cat", 2), "pets/dog")
     assert project.refresh().hash == Project(tmp_path / "p.hycal").state.hash == first.after
-    second = project.correct_at_once(example("pets/cat", 2), "pets/dog")
+    second = project.correct(example("pets/cat", 2), "pets/dog")
     assert Project(tmp_path / "p.hycal").state.hash == second.after
 
 
@@ -98,7 +106,8 @@ def test_the_cache_on_a_full_disk(disk: Path) -> None:
 
 @pytest.mark.parametrize("fault", [filled, read_only])
 def test_the_server_answers_on_and_says_why_it_cannot_change(fault, disk: Path) -> None:
-    project = pets_and_cars(disk / "p.hycal")
+    pets_and_cars(disk / "p.hycal")
+    project = Project(disk / "p.hycal", journal=True)
     correction = {"image": example("pets/cat", 1).identity.hex(), "label": "pets/dog"}
     with TestClient(make_app(Service(project, None)), base_url="http://localhost") as client:
         before = client.get("/api/info").json()

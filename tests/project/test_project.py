@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,8 @@ from hypothesis import strategies as st
 from hycal import METHODS, HyCal, HyCalError, RanPAC, load
 from hycal.project import UNDO_DEPTH, Arrival, Example, Project
 from tests.project.building import SPACE, arrivals, example, new_project, pets_and_cars
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def same(one, other):
@@ -33,6 +37,14 @@ def test_a_project_file_is_a_model_file(tmp_path):
     assert plain.domains_.tolist() == ["cars", "cars", "pets", "pets"] and plain.encoder_ == SPACE.fingerprint
     np.testing.assert_array_equal(plain.decision_function(rows), reference.decision_function(rows))
     np.testing.assert_array_equal(project.state.classifier.decision_function(rows), plain.decision_function(rows))
+    taught = HyCal(fusion="image")
+    for domain in ("pets", "cars"):
+        chosen = [row for row, label in enumerate(labels) if label.startswith(domain)]
+        taught.partial_fit(rows[chosen], [labels[row] for row in chosen], domain=domain)
+    taught.encoder_ = SPACE.fingerprint
+    taught.save(tmp_path / "taught.safetensors")
+    plain.save(tmp_path / "plain.safetensors")
+    assert (tmp_path / "taught.safetensors").read_bytes() == (tmp_path / "plain.safetensors").read_bytes()
 
 
 def test_everything_is_in_the_file(tmp_path):
@@ -231,3 +243,19 @@ def test_paths_that_cannot_be_written(tmp_path):
         new_project(tmp_path / "nowhere" / "p.hycal").learn(arrivals("a/b", 1))
     with pytest.raises(HyCalError, match="no model at"):
         Project(Path(tmp_path / "none.hycal"))
+
+
+def test_projects_of_earlier_versions_are_read(tmp_path):
+    for golden in sorted(GOLDEN.glob("project-v*.hycal")):
+        expected = json.loads(golden.with_suffix(".json").read_text())
+        path = Path(shutil.copy(golden, tmp_path))
+        project = Project(path)
+        assert project.state.hash == expected["hash"] and list(project.state.labels) == expected["labels"]
+        assert [e.name for e in project.state.examples] == expected["names"]
+        assert [e.thumbnail for e in project.state.examples] == [
+            f"picture of {n[:-4]}".encode() for n in expected["names"]
+        ]
+        for before in reversed(["", *expected["hashes"][:-1]]):
+            after = project.undo().after
+            assert after == before or not before
+        assert not project.state.shelves

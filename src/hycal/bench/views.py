@@ -27,8 +27,9 @@ from hycal.features import Identity, Relu
 from hycal.validation import Doubles
 
 FORMAT = 1
-_IMAGES = 800  # test images drawn among the class means
+_IMAGES = 600  # test images drawn among the class means
 _POINTS = 2000  # test images in the scatter of both measures
+_NO_SPREAD = 1e-6
 _METRICS = ("cosine", "mahalanobis", "dynamic")
 
 
@@ -119,9 +120,16 @@ def _map(
         rows += [centres, features(tested)]
         numbers += [number] * (len(centres) + len(tested))
         means += [True] * len(centres) + [False] * len(tested)
-    points = np.concatenate(rows)
-    flat = TSNE(metric="cosine", init="pca", perplexity=min(30.0, (len(points) - 1) / 3), random_state=0)
-    return [flat.fit_transform(points).astype(np.float64).round(2).tolist(), numbers, means]
+    return [_flat(np.concatenate(rows)).round(2).tolist(), numbers, means]
+
+
+def _flat(points: Doubles) -> Doubles:
+    """Return t-SNE of the points, (n, 2); points that are all the same have one place."""
+    if points.std(axis=0).max() < _NO_SPREAD:
+        return np.zeros((len(points), 2))
+    perplexity = min(30.0, (len(points) - 1) / 3)
+    flat = TSNE(metric="cosine", init="pca", max_iter=500, perplexity=perplexity, random_state=0)
+    return flat.fit_transform(points).astype(np.float64)
 
 
 def _measures(cell: Cell, domains: Sequence[BenchDomain], samples: Mapping[str, SampleList]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def learn_command(
             f"{folder} has no images in class folders. Put the images of each class in a folder named after the class: "
             f"{folder / 'cat' / '1.jpg'}."
         )
-    project, tower = open_project(model, encoder, weights, method)
+    project, tower = _open(model, encoder, weights, method)
     receipt = _learn(project, tower, images, cache, thumbnails)
     receipt = replace(receipt, skipped=(*left_out, *receipt.skipped))
     tell_receipt(project, receipt, as_json=as_json)
@@ -101,13 +101,9 @@ def correct_command(
     tell_receipt(project, project.correct(seen.examples[0], label, texts), as_json=as_json)
 
 
-def open_project(
-    path: Path, encoder: str | None, weights: Path | None, method: str | None = None
-) -> tuple[Project, Encoder]:
-    """Open a model, or an empty one where there is no file yet, with the encoder that belongs to it."""
+def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:
     if not path.exists():
-        tower = load(encoder or DEFAULT_ENCODER, weights)
-        return Project(path, empty_state(space(tower), has_text=tower.has_text, method=method or DEFAULT_METHOD)), tower
+        return new_project(path, encoder, weights, method=method or DEFAULT_METHOD)
     project = Project(path)
     own = type(project.state.classifier).__name__
     if method not in (None, own):
@@ -115,6 +111,15 @@ def open_project(
             f"{path} is a {own} model; its method cannot be changed to {method!r}. Make a new model for it."
         )
     return project, encoder_of(project.state, encoder, weights)
+
+
+def new_project(
+    path: Path, encoder: str | None, weights: Path | None, *, method: str = DEFAULT_METHOD, journal: bool = False
+) -> tuple[Project, Encoder]:
+    """Return an empty project, whose file its first change makes, and the encoder that it will be learned with."""
+    tower = load(encoder or DEFAULT_ENCODER, weights)
+    empty = empty_state(space(tower), has_text=tower.has_text, method=method)
+    return Project(path, empty, journal=journal), tower
 
 
 def _learn(project: Project, tower: Encoder, images: list[Labelled], cache: Path | None, thumbnails: bool) -> Receipt:

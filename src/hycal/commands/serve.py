@@ -9,9 +9,12 @@ import typer
 from rich.console import Console
 
 from hycal.commands.failing import told
-from hycal.commands.learn import open_project
-from hycal.commands.models import EncoderName, Weights
+from hycal.commands.learn import new_project
+from hycal.commands.models import EncoderName, Weights, encoder_of
 from hycal.commands.saying import say
+from hycal.encoders.protocol import Encoder
+from hycal.errors import HyCalError
+from hycal.project import Project
 
 
 @told
@@ -44,9 +47,26 @@ def serve_command(
     from hycal.serve.service import Service
 
     door = Door.opened(host, token)
-    project, tower = open_project(model, encoder, weights)
+    project, tower, problem = _open(model, encoder, weights)
     console = Console(stderr=True)
     state = project.state
-    say(console, f"{model}: {len(state.labels):,} classes, {len(state.examples):,} images, encoder {tower.name}")
+    say(
+        console, f"{model}: {len(state.labels):,} classes, {len(state.examples):,} images, encoder {state.space.name!r}"
+    )
+    if problem:
+        say(console, f"embeddings only: {problem}", label="warning", style="yellow")
     say(console, address(door, port), label="open", style="green")
-    run(Service(project, tower), door, port)
+    run(Service(project, tower, why_no_encoder=problem), door, port)
+
+
+def _open(model: Path, encoder: str | None, weights: Path | None) -> tuple[Project, Encoder | None, str]:
+    """Return the project, its encoder, and why there is none: a model without its encoder still takes embeddings."""
+    if not model.exists():
+        return *new_project(model, encoder, weights, journal=True), ""
+    project = Project(model, journal=True)
+    try:
+        return project, encoder_of(project.state, encoder, weights), ""
+    except HyCalError as problem:
+        if encoder is not None or weights is not None:
+            raise
+        return project, None, str(problem)

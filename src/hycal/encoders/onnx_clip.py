@@ -32,6 +32,8 @@ class Graph:
         runtime = load_package("onnxruntime", why="Running an encoder")
         options = runtime.SessionOptions()
         options.log_severity_level = 3
+        # Threads that wait must not burn the core on which others decode the next images.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         if threads is not None:
             options.intra_op_num_threads = threads
         source = model if isinstance(model, bytes) else str(model)

@@ -11,10 +11,10 @@ import numpy as np
 from hycal.errors import HyCalError
 from hycal.project.examples import Example, Shelf, class_label, split_label
 from hycal.project.finding import Target
-from hycal.project.history import Entry, now, purged, taken_back, undoable
+from hycal.project.history import Entry, appended, now, purged, taken_back, undoable
 from hycal.project.state import Changes, State
 from hycal.records import Step
-from hycal.validation import Floats, Label, check_label
+from hycal.validation import Floats, Label, check_label, check_one_kind
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats]
     fresh, skipped = _news(state, arrivals)
     changes = {label: _grown(state, label, examples, texts or {}) for label, examples in fresh.items()}
     counts = {label: len(examples) for label, examples in fresh.items()}
-    what = f"{_images(counts)} of {_classes(counts)}"
+    what = f"{_images(counts)} of {_classes(counts)}" if counts else "no new images"
     return _step(state, changes, "learn", what, counts, skipped, memo=_remembered(state, changes, fresh))
 
 
@@ -107,7 +107,7 @@ def forget(state: State, target: Target, *, for_good: bool = False) -> Outcome:
     what = f"{_images(counts)} of {_classes(counts)}"
     following, receipt = _step(state, changes, "forget", what, counts)
     if for_good:
-        following = replace(following, history=purged(following.history))
+        following = following.noted(purged(following.history), version=following.version)
         receipt = replace(receipt, undoable=False)
     return following, receipt
 
@@ -145,11 +145,11 @@ def merge(state: State, other: State) -> Outcome:
         for label, examples in fresh.items()
     }
     counts = {label: len(examples) for label, examples in fresh.items()}
-    what = f"{_images(counts)} of {_classes(counts)} from another model"
+    what = f"{_images(counts)} of {_classes(counts)} from another model" if counts else "no new images"
     return _step(state, changes, "merge", what, counts, skipped, memo={**other.memo, **state.memo})
 
 
-def undo(state: State) -> Outcome:
+def undo(state: State, *, when: str = "") -> Outcome:
     """Take back the last change that was not taken back yet: the model is what it was before, to the byte."""
     entry = undoable(state.history)
     if entry is None or entry.undo is None:
@@ -160,9 +160,10 @@ def undo(state: State) -> Outcome:
             f"The undo data of {entry.action!r} is damaged: it does not lead to {entry.before}. Nothing changed."
         )
     what = f"{entry.action}: {entry.what}"
-    note = Entry(now(), "undo", what, state.hash, earlier.hash)
+    note = Entry(when or now(), "undo", what, state.hash, earlier.hash)
     counts = {label: len(shelf.examples) if shelf is not None else 0 for label, shelf in entry.undo.shelves.items()}
-    following = replace(earlier, history=(*taken_back(state.history, entry), note))
+    history = appended(taken_back(state.history, entry), note)
+    following = earlier.noted(history, version=state.version + 1)
     left = undoable(following.history) is not None
     return following, Receipt("undo", what, state.hash, earlier.hash, counts, undoable=left)
 
@@ -179,6 +180,7 @@ def _step(
 ) -> Outcome:
     if not changes:
         return state, replace(_unchanged(state, action, what), skipped=tuple(skipped))
+    check_one_kind(label for label, shelf in {**state.shelves, **changes}.items() if shelf is not None)
     following = state.changed(changes, memo=memo)
     recorded = state.recorded(following, changes, action=action, what=what)
     return recorded, Receipt(action, what, state.hash, following.hash, counts, tuple(skipped))

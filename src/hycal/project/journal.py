@@ -1,141 +1,162 @@
-"""Corrections that are on the disk before the model file has them: a small hidden file beside it.
+"""Changes on their way into a project's file: appended one by one, so that a small change costs little, however large
+the model.
 
-Writing a model of 1,000 classes takes a good part of a second, too long for somebody who corrects one answer after
-another. A record of the journal takes milliseconds. The journal names the file it continues by the hash of that file's
-header, so once the model file is written the journal means nothing, whether or not it could still be removed; and each
-record carries its own hash, so what a power cut left of the last one is no record.
+A frame is its length (8 bytes, little-endian), the SHA-256 of its content, and its content: a safetensors file that
+holds what changed. It leads from one version of the project to the next. Frames that the file has taken in already are
+of no account, so a journal that was not removed in time does no harm; nor does the end of one that was cut off.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import load as tensors_of
+from safetensors.numpy import save as bytes_of
 
-from hycal.atomic import write_whole
-from hycal.errors import ModelFileError, storing
-from hycal.project.examples import Example
-from hycal.validation import Floats
+from hycal.errors import HyCalError, ModelFileError, storing
+from hycal.project import changes
+from hycal.project.pool import Pool, packed, unpacked
+from hycal.project.state import State
+from hycal.project.storing import stacked
+from hycal.validation import Label
 
-_MAGIC = b"hycal-journal-1\n"
-_HASH = 32
-_LENGTH = 8
-_START = len(_MAGIC) + _HASH
-
-
-@dataclass(frozen=True, eq=False)
-class Correction:
-    """One correction: the image, what it shows, the text embedding of a new class; when, and the model's hash after."""
-
-    example: Example
-    label: str
-    text: Floats | None
-    when: str
-    after: str
+_LENGTH, _DIGEST = 8, 32
+_KEY = "hycal-journal"
 
 
-class Journal:
-    """The journal of the model file at `path`. Whoever appends or clears holds the project's lock."""
-
-    def __init__(self, path: Path) -> None:
-        self._model = path
-        self.path = path.with_name(f".{path.name}.journal")
-
-    def read(self) -> list[Correction]:
-        """Return the corrections that the model file does not have yet."""
-        return [_correction_of(body) for body, _ in self._records()]
-
-    def append(self, correction: Correction) -> None:
-        """Put one more correction on the disk."""
-        with storing(self._model):
-            self._append(_body_of(correction))
-
-    def _append(self, body: bytes) -> None:
-        end = max((end for _, end in self._records()), default=None)
-        if end is None:
-            write_whole(self.path, _MAGIC + _header_hash(self._model))
-            end = _START
-        record = len(body).to_bytes(_LENGTH, "little") + hashlib.sha256(body).digest() + body
-        with self.path.open("r+b", buffering=0) as file:
-            file.truncate(end)
-            file.seek(end)
-            try:
-                _write_all(file, record)
-                os.fsync(file.fileno())
-            except OSError:
-                file.truncate(end)  # a record that was refused must not come back
-                raise
-
-    def clear(self) -> None:
-        """Remove the journal: the model file has it all. Should that fail, it means nothing all the same."""
-        with contextlib.suppress(OSError):
-            self.path.unlink(missing_ok=True)
-
-    def _records(self) -> Iterator[tuple[bytes, int]]:
-        """Yield the body of each whole record, and where the record ends."""
-        try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
-            return
-        if content[:_START] != _MAGIC + _header_hash(self._model):
-            return
-        start = _START
-        while start < len(content):
-            begin = start + _LENGTH + _HASH
-            end = begin + int.from_bytes(content[start : start + _LENGTH], "little")
-            body = content[begin:end]
-            if len(body) < end - begin or hashlib.sha256(body).digest() != content[start + _LENGTH : begin]:
-                return
-            yield body, end
-            start = end
+def journal_of(path: Path) -> Path:
+    """Return where the journal of the project at `path` is, if it has one."""
+    return path.with_name(f"{path.name}.journal")
 
 
-def _write_all(file: io.FileIO, content: bytes) -> None:
-    left = memoryview(content)
-    while left:
-        left = left[file.write(left) :]
+@dataclass(frozen=True)
+class Replayed:
+    """The state that a journal leads to, how many of its frames count, and how many bytes of it do."""
+
+    state: State
+    frames: int
+    used: int
 
 
-def _header_hash(path: Path) -> bytes:
-    """Return the hash of a safetensors header; ours holds the whole history, so no two states of a project share it."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.sha256(file.read(int.from_bytes(file.read(_LENGTH), "little"))).digest()
-    except FileNotFoundError:
-        return b""
-
-
-def _body_of(correction: Correction) -> bytes:
-    example = correction.example
-    plain = {"label": correction.label, "name": example.name, "when": correction.when, "after": correction.after}
-    tensors: dict[str, npt.NDArray[Any]] = {
-        "row": example.row,
-        "key": np.frombuffer(example.key, np.uint8),
-        "thumbnail": np.frombuffer(example.thumbnail, np.uint8),
+def frame_of(before: State, following: State) -> bytes:
+    """Return the frame that leads from one state to the next version."""
+    touched = [
+        label
+        for label in {**before.shelves, **following.shelves}
+        if before.shelves.get(label) is not following.shelves.get(label)
+    ]
+    pool = _pool(before, touched)
+    live, live_texts = len(pool.examples), len(pool.texts)
+    shelves = [
+        [label, None if label not in following.shelves else pool.shelve(following.shelves[label])] for label in touched
+    ]
+    entry, width = following.history[-1], before.space.dimension
+    header = {
+        "version": following.version,
+        "entry": [entry.when, entry.action, entry.what, entry.before, entry.after],
+        "shelves": shelves,
+        "memo": dict(following.memo),
     }
-    texts = {} if correction.text is None else {"text": correction.text}
-    return save({**tensors, **texts}, {"correction": json.dumps(plain)})
+    tensors = {
+        **packed(pool.examples[live:]),
+        "rows": stacked([example.row for example in pool.examples[live:]], width),
+        "texts": stacked(pool.texts[live_texts:], width),
+    }
+    content = bytes_of(tensors, {_KEY: json.dumps(header, ensure_ascii=False)})
+    return len(content).to_bytes(_LENGTH, "little") + hashlib.sha256(content).digest() + content
 
 
-def _correction_of(body: bytes) -> Correction:
+def replay(state: State, journal: bytes, *, source: Path) -> Replayed:
+    """Return the state after every frame that `state` has not taken in yet."""
+    frames = used = 0
+    for content, end in _frames(journal, source):
+        header = _header(content, source)
+        if header["version"] <= state.version:
+            continue
+        state = _applied(state, header, content, source)
+        frames, used = frames + 1, end
+    return Replayed(state, frames, used)
+
+
+def append(path: Path, frame: bytes, *, used: int) -> None:
+    """Add a frame after the first `used` bytes; when this returns, it is on the disk."""
+    with storing(path), path.open("ab", buffering=0) as file:
+        file.truncate(used)
+        try:
+            rest = memoryview(frame)
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(used)  # a change that was refused must not come back
+            raise
+
+
+def _frames(journal: bytes, source: Path) -> Iterator[tuple[bytes, int]]:
+    """Yield the content and the end of every whole frame; what is cut off or unsound at the very end never counted."""
+    start = 0
+    while start + _LENGTH + _DIGEST <= len(journal):
+        begin = start + _LENGTH + _DIGEST
+        end = begin + int.from_bytes(journal[start : start + _LENGTH], "little")
+        if end > len(journal):
+            return
+        content = journal[begin:end]
+        if hashlib.sha256(content).digest() != journal[start + _LENGTH : begin]:
+            if end == len(journal) or not any(journal[start:]):  # room that a power cut left empty
+                return
+            raise ModelFileError(f"The journal {source} is damaged at byte {start}. {_ADVICE}")
+        yield content, end
+        start = end
+
+
+_ADVICE = "Restore it from a copy; without it the model is what it was before the changes in it."
+
+
+def _header(content: bytes, source: Path) -> dict[str, Any]:
     try:
-        length = int.from_bytes(body[:_LENGTH], "little")
-        plain = json.loads(json.loads(body[_LENGTH : _LENGTH + length])["__metadata__"]["correction"])
-        tensors = load(body)
-        key, thumbnail = (tensors[name].tobytes() for name in ("key", "thumbnail"))
-        example = Example(tensors["row"], key, str(plain["name"]), thumbnail)
-        values = [str(plain[name]) for name in ("label", "when", "after")]
-        return Correction(example, values[0], tensors.get("text"), *values[1:])
-    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ModelFileError(f"A correction in the journal beside the model is malformed: {error!r}.") from None
+        length = int.from_bytes(content[:_LENGTH], "little")
+        header: dict[str, Any] = json.loads(json.loads(content[_LENGTH : _LENGTH + length])["__metadata__"][_KEY])
+        if type(header["version"]) is not int:
+            raise TypeError("a version that is no number")
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"The journal {source} has a malformed frame: {error!r}. {_ADVICE}") from None
+    return header
+
+
+def _applied(state: State, header: dict[str, Any], content: bytes, source: Path) -> State:
+    try:
+        when, action, what, before, after = header["entry"]
+        if header["version"] != state.version + 1 or before != state.hash:
+            raise ValueError(f"it goes on from another model, {before}, than {state.hash}")
+        if action == "undo":
+            following, _ = changes.undo(state, when=when)
+        else:
+            shelves = _shelves(state, header, content)
+            moved = state.changed(shelves, memo=header["memo"])
+            following = state.recorded(moved, shelves, action=action, what=what, when=when)
+        if following.hash != after:
+            raise ValueError(f"it leads to {following.hash} instead of {after}")
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, SafetensorError, HyCalError) as error:
+        raise ModelFileError(f"The journal {source} does not fit its model: {error}. {_ADVICE}") from None
+    return following
+
+
+def _shelves(state: State, header: dict[str, Any], content: bytes) -> dict[Any, Any]:
+    tensors = tensors_of(content)
+    known = _pool(state, [label for label, _ in header["shelves"]])
+    pool = Pool(known.examples + unpacked(list(tensors["rows"]), tensors), known.texts + list(tensors["texts"]))
+    return {label: None if plain is None else pool.shelf(plain) for label, plain in header["shelves"]}
+
+
+def _pool(state: State, labels: Sequence[Label]) -> Pool:
+    """Return what the classes at `labels` hold before the change, in their order."""
+    shelves = [state.shelves[label] for label in labels if label in state.shelves]
+    texts = [shelf.text for shelf in shelves if shelf.text is not None]
+    return Pool([example for shelf in shelves for example in shelf.examples], texts)

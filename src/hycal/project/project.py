@@ -1,34 +1,37 @@
 """A project: one file that is both model and project, and the state that was last read from it.
 
 Readers take `state` and keep it: it never changes. A change takes the lock, reads the file again if somebody else
-changed it, makes the next state, writes it, and only then lets readers see it. A correction that cannot wait for the
-whole file goes to a journal beside it, which belongs to the file until the next change is written.
+changed it, makes the next state, writes it, and only then lets readers see it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from hycal import modelfile
+from hycal.atomic import sync_folder
 from hycal.errors import HyCalError, ModelFileError
 from hycal.project import changes
 from hycal.project.changes import Arrival, Receipt
 from hycal.project.examples import Example
 from hycal.project.finding import find, image
-from hycal.project.journal import Correction, Journal
+from hycal.project.journal import append, frame_of, journal_of, replay
 from hycal.project.locking import SECONDS_TO_WAIT, writing
 from hycal.project.state import State
 from hycal.project.storing import project_content, state_of
 from hycal.validation import Floats
 
 T = TypeVar("T")
-_Stamp = tuple[tuple[int, int, int] | None, ...]
-_NO_FILE: _Stamp = (None, None)
+_Stamp = tuple[int, int, int] | None
+
+MOST_FRAMES = 256  # of a journal, before the file takes them in
+MOST_JOURNAL_BYTES = 16 * 2**20
 
 
 class Project:
@@ -39,6 +42,11 @@ class Project:
     path : path
     empty : State, optional
         What the project starts with if there is no file yet. Nothing is written before the first change.
+    journal : bool, default=False
+        Append changes to a journal beside the file, which takes them in now and then and on `close`: a change then
+        costs what it changes, not what the model weighs. For programs that make many; readers notice no difference.
+    seconds_to_wait : float
+        How long a change waits for another writer before it gives up.
 
     Examples
     --------
@@ -55,15 +63,19 @@ class Project:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], empty: State | None = None, *, seconds_to_wait: float = SECONDS_TO_WAIT
+        self,
+        path: str | os.PathLike[str],
+        empty: State | None = None,
+        *,
+        journal: bool = False,
+        seconds_to_wait: float = SECONDS_TO_WAIT,
     ) -> None:
         self.path = Path(path)
         self._empty = empty
+        self._appends = journal
         self._seconds = seconds_to_wait
         self._refreshing = threading.Lock()
-        self._journal = Journal(self.path)
-        self._stamp = _NO_FILE
-        self._state = self._read()
+        self._seen = self._read()
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], state: State) -> Project:
@@ -79,7 +91,7 @@ class Project:
     @property
     def state(self) -> State:
         """The last state that was read or written: whole, and never changed."""
-        return self._state
+        return self._seen.state
 
     @property
     def exists(self) -> bool:
@@ -92,13 +104,21 @@ class Project:
             return self._renewed()
 
     def current(self) -> State:
-        """Return the newest state without waiting: what `refresh` does, unless a change is being written here."""
+        """Return the newest state without waiting: as `refresh`, unless this object is writing one at the moment."""
         if not self._refreshing.acquire(blocking=False):
-            return self._state
+            return self._seen.state
         try:
             return self._renewed()
         finally:
             self._refreshing.release()
+
+    def close(self) -> None:
+        """Let the file take in what the journal holds."""
+        if self._appends and journal_of(self.path).exists():
+            with writing(self.path, seconds=self._seconds):
+                state = self.refresh()
+                with self._refreshing:
+                    self._write(state)
 
     def learn(self, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Receipt:
         """Learn images; see `hycal.project.changes.learn`."""
@@ -108,28 +128,6 @@ class Project:
         """Say what an image shows; see `hycal.project.changes.correct`."""
         return self.change(lambda state: changes.correct(state, example, label, texts))
 
-    def correct_at_once(self, example: Example, label: str, texts: Mapping[str, Floats] | None = None) -> Receipt:
-        """Do as `correct`, on the disk within milliseconds: in the journal, until `settle` or any other change."""
-
-        def keep(state: State) -> None:
-            last = state.history[-1]
-            text = state.shelves[label].text
-            self._journal.append(Correction(example, label, text, last.when, last.after))
-
-        whole = not self.exists  # a journal continues a file
-        return self.change(
-            lambda state: changes.correct(state, example, label, texts), keep=self._write if whole else keep
-        )
-
-    def settle(self) -> None:
-        """Put what is in the journal into the file."""
-        if not self._journal.path.exists():
-            return
-        with writing(self.path, seconds=self._seconds):
-            state = self.refresh()
-            if self._journal.read():
-                self._install(state, self._write)
-
     def forget(self, name: str | bytes, *, for_good: bool = False) -> Receipt:
         """Forget a class, a domain or an image, by name, or an image by its content hash."""
 
@@ -137,7 +135,7 @@ class Project:
             target = image(state, name) if isinstance(name, bytes) else find(state, name)
             return changes.forget(state, target, for_good=for_good)
 
-        return self.change(step)
+        return self.change(step, whole=for_good)  # a journal would still hold it
 
     def rename(self, old: str, new: str) -> Receipt:
         """Rename a class or a domain."""
@@ -151,78 +149,89 @@ class Project:
         """Learn all that another project learned."""
         return self.change(lambda state: changes.merge(state, other))
 
-    def change(self, step: Callable[[State], tuple[State, T]], *, keep: Callable[[State], None] | None = None) -> T:
-        """Make the state that `step` leads to, on the disk first; if anything fails, all is as it was.
-
-        Parameters
-        ----------
-        step : callable
-            From a state to the next one and a result.
-        keep : callable, optional
-            Puts the next state on the disk; by default, writes the whole file.
-        """
+    def change(self, step: Callable[[State], tuple[State, T]], *, whole: bool = False) -> T:
+        """Make the state that `step` leads to, on the disk first; if anything fails, all is as it was."""
         _check_folder(self.path)
         with writing(self.path, seconds=self._seconds):
             before = self.refresh()
             following, result = step(before)
             if following is not before:
-                self._install(following, keep or self._write)
+                with self._refreshing:  # else a reader would take the new file for that of another process
+                    self._append(following) if self._appends and not whole and self.exists else self._write(following)
         return result
 
-    def _write(self, state: State) -> None:
-        modelfile.write(self.path, project_content(state))
-        self._journal.clear()
-
-    def _install(self, state: State, keep: Callable[[State], None]) -> None:
-        with self._refreshing:
-            keep(state)
-            self._state, self._stamp = state, self._stamp_now()
-
     def _renewed(self) -> State:
-        if self._stamp_now() != self._stamp:
-            self._state = self._read()
-        return self._state
+        if self._stamps() != self._seen.stamps:
+            self._seen = self._read()
+        return self._seen.state
 
-    def _read(self) -> State:
+    def _append(self, following: State) -> None:
+        seen = self._seen
+        journal, frame = journal_of(self.path), frame_of(seen.state, following)
+        if seen.frames >= MOST_FRAMES or seen.used + len(frame) > MOST_JOURNAL_BYTES:
+            self._write(following)
+            return
+        new = not journal.exists()
+        append(journal, frame, used=seen.used)
+        if new:
+            sync_folder(journal.parent)
+        self._show(following, frames=seen.frames + 1, used=seen.used + len(frame))
+
+    def _write(self, following: State) -> None:
+        modelfile.write(self.path, project_content(following))
+        with contextlib.suppress(OSError):  # the file has it all; frames that it has taken in are of no account
+            journal_of(self.path).unlink()
+            sync_folder(self.path.parent)
+        self._show(following, frames=0, used=0)
+
+    def _show(self, state: State, *, frames: int, used: int) -> None:
+        self._seen = _Seen(state, self._stamps(), frames, used)
+
+    def _read(self) -> _Seen:
         while True:
-            self._stamp = self._stamp_now()
-            state = self._read_once()
-            if self._stamp_now() == self._stamp:  # else file and journal may not belong together
-                return state
+            stamps = self._stamps()  # before reading: a change that comes in between is seen next time
+            if stamps[0] is None:
+                return _Seen(self._start(), stamps)
+            state = state_of(modelfile.read(self.path))
+            journal = _content(journal_of(self.path))
+            if self._stamps()[0] == stamps[0]:  # else the file took the journal in after we had read the file
+                found = replay(state, journal, source=journal_of(self.path))
+                return _Seen(found.state, stamps, found.frames, found.used)
 
-    def _read_once(self) -> State:
-        if not self.exists and self._empty is not None:
-            return self._empty
-        if not self.exists:
+    def _start(self) -> State:
+        if self._empty is None:
             raise ModelFileError(
                 f"There is no model at {self.path}. Check the path; `hycal learn {self.path} FOLDER` makes one."
             )
-        state = state_of(modelfile.read(self.path))
-        for correction in self._journal.read():
-            state = self._replayed(state, correction)
-        return state
+        return self._empty
 
-    def _replayed(self, state: State, correction: Correction) -> State:
-        texts = {} if correction.text is None else {correction.label: correction.text}
-        following, _ = changes.correct(state, correction.example, correction.label, texts)
-        if following.hash != correction.after:
-            raise ModelFileError(
-                f"The journal {self._journal.path} does not lead to the model {correction.after} that it promises. "
-                "Remove it to go on without its corrections."
-            )
-        *earlier, last = following.history
-        return replace(following, history=(*earlier, replace(last, when=correction.when)))
-
-    def _stamp_now(self) -> _Stamp:
-        return _stamp_of(self.path), _stamp_of(self._journal.path)
+    def _stamps(self) -> tuple[_Stamp, _Stamp]:
+        return _stamp(self.path), _stamp(journal_of(self.path))
 
 
-def _stamp_of(path: Path) -> tuple[int, int, int] | None:
+@dataclass(frozen=True)
+class _Seen:
+    """What was last read or written: the state, the files it was in, and how much of the journal counts."""
+
+    state: State
+    stamps: tuple[_Stamp, _Stamp]
+    frames: int = 0
+    used: int = 0
+
+
+def _stamp(path: Path) -> _Stamp:
     try:
         status = path.stat()
     except FileNotFoundError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def _check_folder(path: Path) -> None:

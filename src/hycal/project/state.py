@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -39,12 +39,15 @@ class State:
     space : Space
     history : tuple of Entry
         Oldest first.
+    version : int
+        How many changes were ever made; an undo is one.
     """
 
     classifier: IncrementalClassifier
     shelves: Mapping[Label, Shelf]
     space: Space
     history: History = ()
+    version: int = 0
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:
@@ -89,10 +92,35 @@ class State:
         shelves = {**self.shelves, **changes}
         kept = {label: shelf for label, shelf in shelves.items() if shelf is not None}
         records = Records({label: shelf.record for label, shelf in kept.items()}, self.memo if memo is None else memo)
-        return replace(self, classifier=self.classifier.knowing(records), shelves=kept)
+        other = replace(self, classifier=self.classifier.knowing(records), shelves=kept)
+        if "label_of" in vars(self):
+            vars(other)["label_of"] = _moved(self.label_of, [self.shelves.get(label) for label in changes], changes)
+        return other
 
-    def recorded(self, following: State, changes: Changes, *, action: str, what: str) -> State:
+    def recorded(self, following: State, changes: Changes, *, action: str, what: str, when: str = "") -> State:
         """Return `following`, made of this state by `changes`, with an entry about it in its history."""
         undo = Undo({label: self.shelves.get(label) for label in changes}, self.memo)
-        entry = Entry(now(), action, what, self.hash, following.hash, undo)
-        return replace(following, history=appended(self.history, entry))
+        entry = Entry(when or now(), action, what, self.hash, following.hash, undo)
+        return following.noted(appended(self.history, entry), version=self.version + 1)
+
+    def noted(self, history: History, *, version: int) -> State:
+        """Return the same model under another history; what was worked out of it is kept."""
+        other = replace(self, history=history, version=version)
+        known = {name: value for name, value in vars(self).items() if name not in _FIELDS}
+        vars(other).update(known)
+        return other
+
+
+def _moved(label_of: Mapping[bytes, Label], before: Iterable[Shelf | None], after: Changes) -> dict[bytes, Label]:
+    """Return the labels of all images after a change, without going through those that it did not touch."""
+    moved = dict(label_of)
+    for shelf in before:
+        for example in shelf.examples if shelf is not None else ():
+            moved.pop(example.identity, None)
+    for label, shelf in after.items():
+        for example in shelf.examples if shelf is not None else ():
+            moved[example.identity] = label
+    return moved
+
+
+_FIELDS = {field.name for field in fields(State)}

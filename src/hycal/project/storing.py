@@ -32,27 +32,29 @@ def project_content(state: State) -> Content:
     model = content_of(
         classifier._table, type(classifier).__name__, parameters, classifier.encoder_, width=state.space.dimension
     )
-    pool = Pool(list(state.examples), [shelf.text for shelf in _ordered(state) if shelf.text is not None])
+    texts = [state.shelves[label].text for label in state.labels]
+    pool = Pool(list(state.examples), [text for text in texts if text is not None])
     live, live_texts = len(pool.examples), len(pool.texts)
     history = [_entry_json(entry, pool) for entry in state.history]
     retired = [example.row for example in pool.examples[live:]]
     width = state.space.dimension
     return Content(
-        manifest={**model.manifest, "project": {"encoder_name": state.space.name, "history": history}},
+        manifest={**model.manifest, "project": _project_json(state, history)},
         tensors={
             **model.tensors,
             **packed(pool.examples),
-            "project.retired_samples": _stacked(retired, width),
-            "project.retired_texts": _stacked(pool.texts[live_texts:], width),
+            "project.retired_samples": stacked(retired, width),
+            "project.retired_texts": stacked(pool.texts[live_texts:], width),
         },
     )
 
 
-def _ordered(state: State) -> list[Shelf]:
-    return [state.shelves[label] for label in state.labels]
+def _project_json(state: State, history: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"encoder_name": state.space.name, "version": state.version, "history": history}
 
 
-def _stacked(rows: Sequence[Floats], width: int) -> Floats:
+def stacked(rows: Sequence[Floats], width: int) -> Floats:
+    """Return rows as a matrix, also if there are none."""
     return np.stack(rows) if len(rows) else np.empty((0, width), np.float32)
 
 
@@ -76,9 +78,9 @@ def state_of(content: Content) -> State:
     width = int(content.tensors["samples"].shape[1])
     try:
         project = content.manifest.get("project", {})
-        name = project.get("encoder_name", "")
-        if not isinstance(name, str):
-            raise TypeError("the encoder's name is no text")
+        name, version = project.get("encoder_name", ""), project.get("version", 0)
+        if not isinstance(name, str) or type(version) is not int:
+            raise TypeError("the encoder's name is no text, or the version no number")
         pool = _pool(content, records)
         shelves = _live(records, pool)
         history = tuple(_entry_of(plain, pool) for plain in project.get("history", ()))
@@ -87,7 +89,7 @@ def state_of(content: Content) -> State:
             f"The project in the model file is malformed: {error!r}. Restore it from a copy."
         ) from None
     kept = Records({label: shelf.record for label, shelf in shelves.items()}, records.memo)
-    return State(classifier.knowing(kept), shelves, Space(name, classifier.encoder_, width), history)
+    return State(classifier.knowing(kept), shelves, Space(name, classifier.encoder_, width), history, version)
 
 
 def _pool(content: Content, records: Records) -> Pool:

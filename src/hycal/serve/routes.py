@@ -25,7 +25,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     400: {"model": shapes.Problem, "description": "The request makes no sense for this model."},
     401: {"model": shapes.Problem, "description": "The token is missing."},
     403: {"model": shapes.Problem, "description": "Asked from another web site, or under another name."},
-    404: {"model": shapes.Problem, "description": "There is no such image at hand, or no such class."},
+    404: {"model": shapes.Problem, "description": "The image is not at hand; send it again."},
     413: {"model": shapes.Problem, "description": "Larger than the limits allow."},
     503: {"model": shapes.Problem, "description": "Another program is changing the model."},
     507: {"model": shapes.Problem, "description": "The disk is full, or the folder may not be written."},

@@ -20,7 +20,7 @@ from hycal.project.mapping import class_map
 from hycal.serve.latest import Latest
 from hycal.serve.limits import Limits
 from hycal.serve.tray import Tray
-from hycal.validation import Doubles, Floats
+from hycal.validation import Floats, Label
 
 MOST_ONE_BY_ONE = 300  # images: for methods but HyCal, leaving one out makes one model for each
 LONGEST_NAME = 200
@@ -135,7 +135,7 @@ class Service:
         check_class_name(label)
         example = self.image(identity)
         self._tray.put([example])  # should it be forgotten later, it can still be shown and taught
-        return self.project.correct_at_once(example, label, self._texts([label]))
+        return self.project.correct(example, label, self._texts([label]))
 
     def learn(self, labels: Mapping[str, str]) -> Receipt:
         """Learn images that were sent before, by content hash, all in one step."""
@@ -165,7 +165,7 @@ class Service:
         quick = isinstance(state.classifier, HyCal) or len(state.examples) <= MOST_ONE_BY_ONE
         return self._advice(state) if quick and len(state.labels) > 1 else None
 
-    def map(self, state: State) -> Doubles:
+    def map(self, state: State) -> Mapping[Label, tuple[float, float]]:
         """Return the map of the classes."""
         return self._map(state)
 

@@ -1,4 +1,4 @@
-"""Corrections move from the journal into the model file when nobody is correcting, and when the server ends."""
+"""Changes move from the journal into the model file when nobody is changing anything, and when the server ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def settling(project: Project, *, seconds: float = SECONDS_OF_QUIET) -> Iterator[None]:
-    """Settle `project` in the background whenever its model did not change for some seconds, and at the end."""
+    """Let the file take the journal in whenever the model did not change for some seconds, and at the end."""
     ending = threading.Event()
 
     def work() -> None:
@@ -38,6 +38,6 @@ def settling(project: Project, *, seconds: float = SECONDS_OF_QUIET) -> Iterator
 
 def _settle(project: Project) -> None:
     try:
-        project.settle()
+        project.close()
     except (HyCalError, OSError) as error:  # the journal stays, and nothing is lost
-        _log.warning("corrections stay in the journal for now: %s", error)
+        _log.warning("changes stay in the journal for now: %s", error)

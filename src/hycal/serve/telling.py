@@ -112,7 +112,6 @@ def accuracy(state: State, advice: Advice | None) -> shapes.Accuracy:
 
 def class_map(service: Service, state: State) -> shapes.Map:
     """Tell where the classes lie."""
-    points = service.map(state).tolist()
     return shapes.Map(
         model=state.hash,
         points=[
@@ -124,7 +123,7 @@ def class_map(service: Service, state: State) -> shapes.Map:
                 shots=len(state.shelves[label].examples),
                 image=_hex(state.shelves[label].examples[0]),
             )
-            for label, (x, y) in zip(state.labels, points, strict=True)
+            for label, (x, y) in service.map(state).items()
         ],
     )
 

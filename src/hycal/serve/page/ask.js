@@ -25,7 +25,7 @@ export const ask = {
 
 function build(section) {
   parts = {
-    zone: zone({ title: "Drop images or a folder", hint: "or paste an image. Answers come with their evidence.", take }),
+    zone: zone({ title: "Drop images or a folder", hint: "or paste an image. Answers come with their evidence.", take, first: "images" }),
     empty: h(
       "div",
       { className: "empty" },
@@ -86,6 +86,7 @@ async function again() {
 }
 
 function summarise() {
+  parts.zone.classList.toggle("small", asked.length > 0);
   const counts = new Map();
   for (const { answer } of asked) {
     const best = answer.candidates[0]?.label ?? "not usable";
@@ -104,6 +105,7 @@ function clear() {
   asked.length = 0;
   parts.cards.replaceChildren();
   parts.summary.replaceChildren();
+  parts.zone.classList.remove("small");
   parts.zone.querySelector("button").focus();
 }
 

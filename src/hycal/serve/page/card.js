@@ -27,7 +27,7 @@ export function card(item) {
     const { answer } = item;
     body.replaceChildren(
       h("p", { className: "name quiet", title: item.path }, item.path),
-      ...(answer.problem ? [h("p", { className: "problem" }, `Cannot be used: ${answer.problem}`)] : told(answer)),
+      ...(answer.problem ? [h("p", { className: "problem" }, `Cannot be used: ${answer.problem}`)] : told(answer).filter(Boolean)),
     );
     if (note) body.append(note);
   }

@@ -3,7 +3,8 @@
 import { h } from "./dom.js";
 import { chosen } from "./files.js";
 
-export function zone({ title, hint, take, children = [] }) {
+/** Where files are dropped or chosen; `first` is what most people want here, "images" or "folder". */
+export function zone({ title, hint, take, first }) {
   const input = (properties) => {
     const element = h("input", { type: "file", multiple: true, className: "hidden", tabIndex: -1, "aria-hidden": "true", ...properties });
     element.addEventListener("change", () => {
@@ -23,11 +24,10 @@ export function zone({ title, hint, take, children = [] }) {
     h(
       "p",
       { className: "buttons" },
-      h("button", { className: "main", onclick: () => images.click() }, "Choose images"),
-      h("button", { className: "soft", onclick: () => folder.click() }, "Choose a folder"),
+      h("button", { className: first === "images" ? "main" : "soft", onclick: () => images.click() }, "Choose images"),
+      h("button", { className: first === "folder" ? "main" : "soft", onclick: () => folder.click() }, "Choose a folder"),
     ),
     images,
     folder,
-    ...children,
   );
 }

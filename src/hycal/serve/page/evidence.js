@@ -10,7 +10,7 @@ function one({ label, evidence: { shots, nearest, parts } }) {
   return h(
     "div",
     { className: "reason" },
-    h("p", {}, named(label), h("span", { className: "quiet" }, ` ${plural(shots, "image")} learned`)),
+    h("p", {}, named(label), h("span", { className: "quiet" }, ` · ${plural(shots, "image")} learned`)),
     parts && shares(parts),
     h(
       "ul",
@@ -35,7 +35,7 @@ function shares({ weight, cosine, distance, cosine_share: direction, distance_sh
       "p",
       { className: "quiet" },
       h("span", { className: "key direction" }), ` direction ${direction.toFixed(2)} (cosine ${cosine.toFixed(2)}) + `,
-      h("span", { className: "key closeness" }), ` distance ${closeness.toFixed(2)} (Mahalanobis² ${distance.toPrecision(3)}). Distance counts ${percent(weight)}.`,
+      h("span", { className: "key closeness" }), ` distance ${closeness.toFixed(2)} (Mahalanobis² ${Math.round(distance).toLocaleString("en")}). Distance counts ${percent(weight)}.`,
     ),
   );
 }

@@ -23,10 +23,11 @@ function build(section) {
   parts = {
     about: h("p", { className: "quiet" }, "Every class at the mean of its images, in the plane where the classes differ most. Use the arrow keys to walk."),
     legend: h("div", { className: "legend", role: "group", "aria-label": "Domains" }),
-    chart: h("div", { className: "chart" }),
     detail: h("div", { className: "detail", role: "status" }),
+    chart: h("div", { className: "chart" }),
   };
-  section.replaceChildren(h("h2", {}, "Map"), ...Object.values(parts));
+  const { about, legend: domains, detail, chart } = parts;
+  section.replaceChildren(h("h2", {}, "Map"), about, h("div", { className: "beside" }, domains, detail), chart);
 }
 
 function draw(points) {
@@ -36,7 +37,7 @@ function draw(points) {
     parts.chart.replaceChildren(h("p", { className: "empty" }, "A map needs two classes. ", h("a", { href: "#teach" }, "Teach some.")));
     return;
   }
-  const [width, height] = [SIZE, SIZE * 0.62];
+  const [width, height] = [SIZE, SIZE * 0.52];
   const spread = (values, length) => {
     const low = Math.min(...values);
     const range = Math.max(...values) - low || 1;

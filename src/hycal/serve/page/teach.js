@@ -19,7 +19,7 @@ export const teach = {
 function build(section) {
   parts = {
     lesson: lesson(),
-    zone: zone({ title: "Drop a folder of class folders", hint: "A few images of each class are enough; more are better.", take }),
+    zone: zone({ title: "Drop a folder of class folders", hint: "A few images of each class are enough; more are better.", take, first: "folder" }),
     plan: h("div", { className: "plan" }),
   };
   section.replaceChildren(h("h2", { className: "unseen" }, "Teach"), ...Object.values(parts));

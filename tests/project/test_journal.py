@@ -1,0 +1,192 @@
+"""The journal: what it leads to is what writing the whole file at every change would have led to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hycal import HyCalError, ModelFileError, load
+from hycal.project import Project, empty_state, project
+from hycal.project.journal import journal_of
+from tests.project.building import SPACE, arrivals, example, new_project
+from tests.project.test_project import same
+
+OPERATIONS = st.lists(
+    st.tuples(st.sampled_from(["learn", "correct", "forget", "rename", "undo"]), st.integers(0, 9), st.integers(0, 3)),
+    max_size=10,
+)
+
+
+def apply(target: Project, action: str, number: int, kind: int) -> None:
+    label = f"d{kind % 2}/c{kind}"
+    if action == "learn":
+        target.learn(arrivals(label, number, number + 1))
+    elif action == "correct":
+        target.correct(example("d0/c0", number), label)
+    elif action == "forget":
+        target.forget(label if number % 2 else f"d{kind % 2}")
+    elif action == "rename":
+        target.rename(label, f"n{number}")
+    else:
+        target.undo()
+
+
+def journaled(path) -> Project:
+    """A project with one class in its file; what follows goes to the journal."""
+    started = new_project(path)
+    started.learn(arrivals("d0/c0", 0, 1, 2))
+    return Project(path, journal=True)
+
+
+@given(operations=OPERATIONS)
+def test_the_same_as_writing_the_whole_file(tmp_path_factory, operations):
+    folder = tmp_path_factory.mktemp("journal")
+    whole, appending = new_project(folder / "whole.hycal"), journaled(folder / "j.hycal")
+    whole.learn(arrivals("d0/c0", 0, 1, 2))
+    base = (folder / "j.hycal").read_bytes()
+    for operation in operations:
+        outcomes = []
+        for target in (whole, appending):
+            try:
+                apply(target, *operation)
+                outcomes.append("done")
+            except HyCalError as error:
+                outcomes.append(str(error))
+        assert outcomes[0] == outcomes[1]
+        same(whole.state, appending.state)
+    assert (folder / "j.hycal").read_bytes() == base, "the file itself was left alone"
+    again = Project(folder / "j.hycal")
+    same(whole.state, again.state)
+    assert [(e.action, e.what, e.before, e.after) for e in again.state.history] == [
+        (e.action, e.what, e.before, e.after) for e in whole.state.history
+    ]
+    if whole.state.shelves:
+        assert load(folder / "j.hycal").classes_.tolist() == list(whole.state.labels)
+    appending.close()
+    assert not journal_of(folder / "j.hycal").exists()
+    same(whole.state, Project(folder / "j.hycal").state)
+    while any(entry.undo is not None for entry in whole.state.history):
+        whole.undo()
+        again.undo()
+        same(whole.state, again.state)
+
+
+def test_a_journal_that_was_cut_off_leads_to_the_change_before(tmp_path):
+    path = tmp_path / "p.hycal"
+    target = journaled(path)
+    states, ends = [target.state], [0]
+    for number in range(4, 7):
+        target.learn(arrivals("d1/c1", number))
+        states.append(target.state)
+        ends.append(journal_of(path).stat().st_size)
+    content = journal_of(path).read_bytes()
+    for length in [*range(0, len(content), 97), *ends, *(end + 1 for end in ends[:-1]), *(end - 1 for end in ends[1:])]:
+        journal_of(path).write_bytes(content[:length])
+        expected = states[sum(end <= length for end in ends[1:])]
+        same(Project(path).state, expected)
+    journal_of(path).write_bytes(content[: ends[2] + 50])
+    Project(path, journal=True).learn(arrivals("d2/c2", 1))  # overwrites the torn end
+    assert Project(path).state.labels == ("d0/c0", "d1/c1", "d2/c2")
+    assert len(Project(path).state.shelves["d1/c1"].examples) == 2
+
+
+def test_a_damaged_journal_is_told(tmp_path):
+    path = tmp_path / "p.hycal"
+    target = journaled(path)
+    for number in range(4, 7):
+        target.learn(arrivals("d1/c1", number))
+    content = bytearray(journal_of(path).read_bytes())
+    content[100] ^= 1
+    journal_of(path).write_bytes(content)
+    with pytest.raises(ModelFileError, match="damaged at byte 0"):
+        Project(path)
+    content[-1] ^= 1
+    content[100] ^= 1
+    journal_of(path).write_bytes(content)
+    assert len(Project(path).state.shelves["d1/c1"].examples) == 2, "an unsound end was never accepted"
+
+
+def test_a_journal_of_another_model_is_told(tmp_path):
+    target = journaled(tmp_path / "p.hycal")
+    target.learn(arrivals("d1/c1", 4))
+    other = new_project(tmp_path / "other.hycal")
+    other.learn(arrivals("d0/c0", 7))
+    journal_of(other.path).write_bytes(journal_of(target.path).read_bytes())
+    with pytest.raises(ModelFileError, match="goes on from another model"):
+        Project(other.path)
+
+
+def test_a_journal_that_was_taken_in_does_no_harm(tmp_path):
+    path = tmp_path / "p.hycal"
+    target = journaled(path)
+    target.learn(arrivals("d1/c1", 4))
+    target.undo()
+    target.learn(arrivals("d1/c1", 5))
+    left = journal_of(path).read_bytes()
+    target.close()
+    journal_of(path).write_bytes(left)  # as if the power had failed between the file and the removal
+    again = Project(path, journal=True)
+    same(again.state, target.state)
+    again.learn(arrivals("d1/c1", 6))
+    assert journal_of(path).stat().st_size < len(left)
+    assert len(Project(path).state.shelves["d1/c1"].examples) == 2
+
+
+def test_forgetting_for_good_leaves_no_journal(tmp_path):
+    path = tmp_path / "p.hycal"
+    target = journaled(path)
+    gone = arrivals("d1/c1", 4)[0].example
+    target.learn(arrivals("d1/c1", 4, 5))
+    target.forget(gone.key)
+    assert gone.row.tobytes() in journal_of(path).read_bytes()
+    target.undo()
+    target.forget(gone.key, for_good=True)
+    assert not journal_of(path).exists() and gone.row.tobytes() not in path.read_bytes()
+
+
+def test_other_writers_and_long_journals(tmp_path, monkeypatch):
+    path = tmp_path / "p.hycal"
+    one, other = journaled(path), Project(path)
+    one.learn(arrivals("d1/c1", 4))
+    other.learn(arrivals("d1/c1", 5))  # writes the whole file, with what the journal held
+    assert not journal_of(path).exists()
+    one.learn(arrivals("d1/c1", 6))
+    assert len(Project(path).state.shelves["d1/c1"].examples) == 3
+    monkeypatch.setattr(project, "MOST_FRAMES", 3)
+    for number in range(10, 20):
+        one.learn(arrivals("d1/c1", number))
+        assert len(Project(path).state.shelves["d1/c1"].examples) == 3 + number - 9
+    assert one.state.space == SPACE
+
+
+def test_another_project_object_notices(tmp_path):
+    target = journaled(tmp_path / "p.hycal")
+    other = Project(tmp_path / "p.hycal")
+    target.learn(arrivals("d1/c1", 4))
+    assert other.current().hash == other.refresh().hash == target.state.hash
+
+
+def test_closing_moves_all_into_the_file_once(tmp_path):
+    target = journaled(tmp_path / "p.hycal")
+    target.learn(arrivals("d1/c1", 4))
+    state = target.state
+    target.close()
+    assert target.state is state and not journal_of(target.path).exists()
+    written = target.path.read_bytes()
+    target.close()
+    assert target.path.read_bytes() == written
+
+
+def test_the_first_change_of_all_makes_the_file(tmp_path):
+    target = Project(tmp_path / "new.hycal", empty_state(SPACE, has_text=False), journal=True)
+    target.learn(arrivals("d1/c1", 4))
+    assert target.path.is_file() and not journal_of(target.path).exists()
+
+
+def test_text_embeddings_of_new_classes_are_kept(tmp_path):
+    target = journaled(tmp_path / "p.hycal")
+    text = np.eye(12, dtype=np.float32)[0]
+    target.correct(example("d1/c1", 4), "d1/c1", {"d1/c1": text})
+    np.testing.assert_array_equal(Project(target.path).state.shelves["d1/c1"].text, text)
