@@ -28,6 +28,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     404: {"model": shapes.Problem, "description": "The image is not at hand; send it again."},
     413: {"model": shapes.Problem, "description": "Larger than the limits allow."},
     503: {"model": shapes.Problem, "description": "Another program is changing the model."},
+    507: {"model": shapes.Problem, "description": "The disk is full, or the folder may not be written."},
 }
 
 
