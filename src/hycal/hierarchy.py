@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.leave_one_out import Samples
+from hycal.parallel import mapped
 from hycal.statistics import directions
 from hycal.validation import Doubles, Floats
 
@@ -142,12 +143,16 @@ class Hierarchy:
         """
         q, e = np.empty((len(samples.X), len(self.domains))), np.empty((2, len(samples.X), len(self.domain_of)))
         of = self.domain_of[samples.own]
-        for number, domain in enumerate(self.domains):
+
+        def fill(number: int) -> None:
+            domain = self.domains[number]
             mine, theirs = np.flatnonzero(of == number), np.flatnonzero(of != number)
             q[mine, number], e[:, mine[:, None], domain.columns] = self.held_out_within(domain, samples.at(mine))
             q[theirs, number], e[:, theirs[:, None], domain.columns] = self._held_out_elsewhere(
                 domain, samples.at(theirs)
             )
+
+        mapped(fill, range(len(self.domains)), [len(domain.columns) for domain in self.domains])
         return q, e
 
     def held_out_within(self, domain: DomainGaussians, samples: Samples) -> tuple[Doubles, Doubles]:

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from hycal.base import IncrementalClassifier
 from hycal.hierarchy import Hierarchy, in_float32
 from hycal.leave_one_out import Samples, spread_rows
-from hycal.parallel import in_chunks
+from hycal.parallel import in_chunks, mapped, one_blas_thread
 from hycal.records import Records
 from hycal.shrinking import build
 from hycal.tempering import Pull, fit_weights
@@ -98,6 +98,10 @@ class HierarchicalHyCal(IncrementalClassifier):
         return 1.0  # the weights were fitted on held-out samples
 
     def _derive(self, records: Records, previous: Any) -> _Fitted:
+        with one_blas_thread():
+            return self._fitted(records)
+
+    def _fitted(self, records: Records) -> _Fitted:
         hierarchy = build(records, strength=self.strength, ridge=self.ridge)
         texts = tuple(self._texts(records, domain.columns) for domain in hierarchy.domains)
         everything = Samples.of(records)
@@ -160,16 +164,20 @@ def _class_weights(
     records: Records, everything: Samples, hierarchy: Hierarchy, texts: Sequence[Floats | None]
 ) -> Doubles:
     """Return the weights in each domain under which held-out samples are most likely to be told from its classes."""
-    weights = np.zeros((len(texts), 3))
-    for number, (domain, vectors) in enumerate(zip(hierarchy.domains, texts, strict=True)):
+
+    def fit(number: int) -> Doubles:
+        domain, vectors = hierarchy.domains[number], texts[number]
         samples = everything.at(spread_rows(records, domain.columns, _HELD_OUT))
         evidence = [*hierarchy.held_out_within(domain, samples)[1]]
         if vectors is not None:
             evidence.append((samples.X @ vectors.T).astype(np.float64))
         centre = np.array([_CLASS_WEIGHT, _CLASS_WEIGHT, 1.0][: len(evidence)])
         own = np.searchsorted(domain.columns, samples.own)
-        weights[number, : len(centre)] = fit_weights(np.stack(evidence), own, Pull(centre, _PULL))
-    return weights
+        fitted = fit_weights(np.stack(evidence), own, Pull(centre, _PULL))
+        return np.concatenate([fitted, np.zeros(3 - len(fitted))])
+
+    sizes = [len(domain.columns) for domain in hierarchy.domains]
+    return np.stack(mapped(fit, range(len(texts)), sizes))
 
 
 def _domain_weight(records: Records, everything: Samples, hierarchy: Hierarchy) -> float:
