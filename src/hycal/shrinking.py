@@ -43,7 +43,8 @@ def build(records: Records, *, strength: float, ridge: float) -> Hierarchy:
     means = np.empty((len(domain_of), records.width))
     for domain in domains:
         means[domain.columns] = domain.centre + domain.offsets
-    return Hierarchy(prior, domains, domain_of, means)
+    single = tuple(domain.in_float32() for domain in domains)
+    return Hierarchy(prior.in_float32(), single, domain_of, means.astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.base import IncrementalClassifier
-from hycal.hierarchy import Hierarchy, in_float32
+from hycal.hierarchy import Hierarchy
 from hycal.leave_one_out import Samples, spread_rows
 from hycal.parallel import in_chunks, mapped, one_blas_thread
 from hycal.records import Records
@@ -40,7 +40,6 @@ class _Weights:
 @dataclass(frozen=True, eq=False)
 class _Fitted:
     hierarchy: Hierarchy
-    heads: tuple[tuple[Floats, Floats, Floats, Floats], ...]
     texts: tuple[Floats | None, ...]
     weights: _Weights
 
@@ -108,7 +107,7 @@ class HierarchicalHyCal(IncrementalClassifier):
         weights = _Weights(
             _class_weights(records, everything, hierarchy, texts), _domain_weight(records, everything, hierarchy)
         )
-        return _Fitted(hierarchy, tuple(in_float32(domain) for domain in hierarchy.domains), texts, weights)
+        return _Fitted(hierarchy, texts, weights)
 
     def _texts(self, records: Records, columns: npt.NDArray[np.intp]) -> Floats | None:
         texts = [records.ordered[column].text for column in columns]
@@ -116,7 +115,7 @@ class HierarchicalHyCal(IncrementalClassifier):
             return None
         return np.stack([np.float32(LOGIT_SCALE) * text for text in texts if text is not None])
 
-    def _leave_one_out(self, derived: _Fitted, records: Records, samples: Samples) -> Doubles:
+    def _leave_one_out(self, derived: _Fitted, records: Records, samples: Samples) -> npt.NDArray[Any]:
         """Weights of evidence and what all data say stay as they are."""
         q, e = derived.hierarchy.held_out(samples)
         return _log_posterior(derived, samples.X, q, e)
@@ -126,13 +125,10 @@ class HierarchicalHyCal(IncrementalClassifier):
         scores = np.empty((len(X), classes), np.float32)
 
         def score(rows: slice) -> None:
-            q = np.empty((rows.stop - rows.start, len(derived.heads)), np.float32)
+            q = np.empty((rows.stop - rows.start, len(derived.hierarchy.domains)), np.float32)
             e = np.empty((2, len(q), classes), np.float32)
-            for number, (domain, head) in enumerate(zip(derived.hierarchy.domains, derived.heads, strict=True)):
-                whitening, centre, A, c = head
-                Z = X[rows] @ whitening - centre
-                q[:, number] = -0.5 * np.einsum("nd,nd->n", Z, Z) - domain.log_det
-                e[:, :, domain.columns] = Z @ A.transpose(0, 2, 1) + c[:, None]
+            for number, domain in enumerate(derived.hierarchy.domains):
+                q[:, number], e[:, :, domain.columns] = domain.evidence(X[rows])
             scores[rows] = _log_posterior(derived, X[rows], q, e)
 
         in_chunks(score, len(X), numbers_per_row=3 * classes + X.shape[1])
