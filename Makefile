@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo test test-torch test-cluster lint bench methods clean
+.PHONY: help demo test test-browser test-cluster test-torch screenshots lint bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -27,6 +27,18 @@ lint: $(READY)  ## style, types, import contract
 
 test: lint  ## lint, then every default test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n 2
+
+BROWSER_READY := .venv/browser-ready
+
+$(BROWSER_READY): $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,browser]'
+	@touch $@
+
+test-browser: $(BROWSER_READY)  ## the page in a real Chromium; a missing browser is a failure
+	browser=$$(tools/find_browser) && HYCAL_BROWSER=$$browser OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q tests/browser
+
+screenshots: $(BROWSER_READY)  ## the page's pictures in docs/images
+	browser=$$(tools/find_browser) && HYCAL_BROWSER=$$browser HYCAL_SCREENSHOTS=docs/images $(BIN)/pytest -q tests/browser/test_screenshots.py
 
 test-torch:  ## agreement of the torch back ends, in an environment of its own (torch 2.13.0, pinned; CPU is enough)
 	$(PYTHON) -m venv .venv-torch

@@ -30,6 +30,7 @@ class Commands(LazyGroup):
         Entry("advise", "hycal.commands.judge:advise_command", "Find doubtful images and weak classes.", _MODELS),
         Entry("gravity", "hycal.commands.gravity:gravity_command", "Show which domain takes whose images.", _MODELS),
         Entry("export", "hycal.commands.export:export_command", "Write a model's head as ONNX.", _MODELS),
+        Entry("serve", "hycal.commands.serve:serve_command", "Open a page and an API in front of a model.", _MODELS),
         Entry("doctor", "hycal.commands.encoders:doctor", "Say what works on this machine, and what does not."),
         Entry("embed", "hycal.commands.embed:embed_command", "Embed every image in a folder."),
         Entry("encoders", "hycal.commands.encoders:app", "List, fetch and inspect the encoders."),

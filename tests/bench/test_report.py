@@ -196,6 +196,12 @@ def test_without_results_every_table_and_figure_says_what_to_run() -> None:
         assert all(isinstance(block, NotRun) for block in sections[anchor].blocks)
     commands = [c for s in sections.values() for b in s.blocks if isinstance(b, NotRun) for c in b.commands]
     assert all(command.startswith("hycal bench ") and "--out RESULTS" in command for command in commands)
+    assert [
+        c.split(" --embeddings ")[1].split()[0] for b in sections["backbone-and-x-tail"].blocks for c in b.commands
+    ] == [
+        "DATACOMP-EMBEDDINGS",
+        "EMBEDDINGS",
+    ]
     text = "".join(html_section(sections[anchor]) for anchor in ("s-cde", "fscil"))
     assert text.count('class="todo"') == 3
 

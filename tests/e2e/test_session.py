@@ -7,26 +7,13 @@ import io
 import json
 from pathlib import Path
 
-import numpy as np
 import onnxruntime
 import pytest
-from PIL import Image
-from sklearn.datasets import load_digits
 from typer.testing import CliRunner
 
+from examples.photos import write_digits
 from hycal import load
 from hycal.cli import app
-
-
-def write_digits(folder: Path, digits: range, *, first: int, images: int) -> None:
-    """Write scans of handwritten digits, from scikit-learn, as one folder of PNG files for each digit."""
-    data = load_digits()
-    for digit in digits:
-        (folder / str(digit)).mkdir(parents=True)
-        for number in np.flatnonzero(data.target == digit)[first : first + images]:
-            pixels = (data.images[number] * (255 / 16)).astype(np.uint8)
-            picture = Image.fromarray(pixels).resize((64, 64), Image.Resampling.BICUBIC)
-            picture.save(folder / str(digit) / f"{number:04}.png")
 
 
 def hycal(*arguments: object, code: int = 0) -> str:

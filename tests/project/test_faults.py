@@ -75,7 +75,7 @@ def test_readers_see_a_whole_model_while_others_write(tmp_path):
 def test_a_killed_writer_leaves_a_whole_project(tmp_path):
     path = tmp_path / "p.hycal"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    for attempt in range(5):
+    for attempt in range(3):
         command = [sys.executable, "-c", WRITER, str(path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as writer:
             assert writer.stdout is not None

@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from hycal import HyCalError, ModelFileError, load
-from hycal.project import Project, project
+from hycal.project import Project, empty_state, project
 from hycal.project.journal import journal_of
-from tests.project.building import SPACE, arrivals, example, new_project
+from tests.project.building import OPERATIONS, SPACE, apply, arrivals, example, new_project
 from tests.project.test_project import same
-
-OPERATIONS = st.lists(
-    st.tuples(st.sampled_from(["learn", "correct", "forget", "rename", "undo"]), st.integers(0, 9), st.integers(0, 3)),
-    max_size=10,
-)
-
-
-def apply(target: Project, action: str, number: int, kind: int) -> None:
-    label = f"d{kind % 2}/c{kind}"
-    if action == "learn":
-        target.learn(arrivals(label, number, number + 1))
-    elif action == "correct":
-        target.correct(example("d0/c0", number), label)
-    elif action == "forget":
-        target.forget(label if number % 2 else f"d{kind % 2}")
-    elif action == "rename":
-        target.rename(label, f"n{number}")
-    else:
-        target.undo()
 
 
 def journaled(path) -> Project:
@@ -158,3 +139,34 @@ def test_other_writers_and_long_journals(tmp_path, monkeypatch):
         one.learn(arrivals("d1/c1", number))
         assert len(Project(path).state.shelves["d1/c1"].examples) == 3 + number - 9
     assert one.state.space == SPACE
+
+
+def test_another_project_object_notices(tmp_path):
+    target = journaled(tmp_path / "p.hycal")
+    other = Project(tmp_path / "p.hycal")
+    target.learn(arrivals("d1/c1", 4))
+    assert other.current().hash == other.refresh().hash == target.state.hash
+
+
+def test_closing_moves_all_into_the_file_once(tmp_path):
+    target = journaled(tmp_path / "p.hycal")
+    target.learn(arrivals("d1/c1", 4))
+    state = target.state
+    target.close()
+    assert target.state is state and not journal_of(target.path).exists()
+    written = target.path.read_bytes()
+    target.close()
+    assert target.path.read_bytes() == written
+
+
+def test_the_first_change_of_all_makes_the_file(tmp_path):
+    target = Project(tmp_path / "new.hycal", empty_state(SPACE, has_text=False), journal=True)
+    target.learn(arrivals("d1/c1", 4))
+    assert target.path.is_file() and not journal_of(target.path).exists()
+
+
+def test_text_embeddings_of_new_classes_are_kept(tmp_path):
+    target = journaled(tmp_path / "p.hycal")
+    text = np.eye(12, dtype=np.float32)[0]
+    target.correct(example("d1/c1", 4), "d1/c1", {"d1/c1": text})
+    np.testing.assert_array_equal(Project(target.path).state.shelves["d1/c1"].text, text)

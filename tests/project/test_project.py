@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from hycal import METHODS, HyCal, HyCalError, RanPAC, load
 from hycal.project import UNDO_DEPTH, Arrival, Example, Project
-from tests.project.building import SPACE, arrivals, example, new_project, pets_and_cars
+from tests.project.building import OPERATIONS, SPACE, apply, arrivals, example, new_project, pets_and_cars
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def same(one, other):
@@ -33,6 +36,14 @@ def test_a_project_file_is_a_model_file(tmp_path):
     assert plain.domains_.tolist() == ["cars", "cars", "pets", "pets"] and plain.encoder_ == SPACE.fingerprint
     np.testing.assert_array_equal(plain.decision_function(rows), reference.decision_function(rows))
     np.testing.assert_array_equal(project.state.classifier.decision_function(rows), plain.decision_function(rows))
+    taught = HyCal(fusion="image")
+    for domain in ("pets", "cars"):
+        chosen = [row for row, label in enumerate(labels) if label.startswith(domain)]
+        taught.partial_fit(rows[chosen], [labels[row] for row in chosen], domain=domain)
+    taught.encoder_ = SPACE.fingerprint
+    taught.save(tmp_path / "taught.safetensors")
+    plain.save(tmp_path / "plain.safetensors")
+    assert (tmp_path / "taught.safetensors").read_bytes() == (tmp_path / "plain.safetensors").read_bytes()
 
 
 def test_everything_is_in_the_file(tmp_path):
@@ -187,37 +198,21 @@ def test_every_method_is_a_project(tmp_path, method):
     assert not project.state.shelves
 
 
-OPERATIONS = st.lists(
-    st.tuples(st.sampled_from(["learn", "correct", "forget", "rename", "undo"]), st.integers(0, 9), st.integers(0, 3)),
-    max_size=12,
-)
-
-
 @given(operations=OPERATIONS)
 def test_undo_leads_back_through_every_state(tmp_path_factory, operations):
     """Whatever was done, undoing it all goes through the same states backwards, also after reading the file anew."""
     path = tmp_path_factory.mktemp("undo") / "p.hycal"
     project, trail = new_project(path), []
     for action, number, kind in operations:
-        label = f"d{kind % 2}/c{kind}"
         before = project.state
         try:
-            if action == "learn":
-                project.learn(arrivals(label, number, number + 1))
-            elif action == "correct":
-                project.correct(example("d0/c0", number), label)
-            elif action == "forget":
-                project.forget(label if number % 2 else f"d{kind % 2}")
-            elif action == "rename":
-                project.rename(label, f"n{number}")
-            else:
-                project.undo()
-                same(project.state, trail.pop())
-                continue
+            apply(project, action, number, kind)
         except HyCalError:
             assert project.state is before
             continue
-        if project.state.hash != before.hash:
+        if action == "undo":
+            same(project.state, trail.pop())
+        elif project.state.hash != before.hash:
             trail.append(before)
     if project.exists:
         project = Project(path)
@@ -231,3 +226,19 @@ def test_paths_that_cannot_be_written(tmp_path):
         new_project(tmp_path / "nowhere" / "p.hycal").learn(arrivals("a/b", 1))
     with pytest.raises(HyCalError, match="no model at"):
         Project(Path(tmp_path / "none.hycal"))
+
+
+def test_projects_of_earlier_versions_are_read(tmp_path):
+    for golden in sorted(GOLDEN.glob("project-v*.hycal")):
+        expected = json.loads(golden.with_suffix(".json").read_text())
+        path = Path(shutil.copy(golden, tmp_path))
+        project = Project(path)
+        assert project.state.hash == expected["hash"] and list(project.state.labels) == expected["labels"]
+        assert [e.name for e in project.state.examples] == expected["names"]
+        assert [e.thumbnail for e in project.state.examples] == [
+            f"picture of {n[:-4]}".encode() for n in expected["names"]
+        ]
+        for before in reversed(["", *expected["hashes"][:-1]]):
+            after = project.undo().after
+            assert after == before or not before
+        assert not project.state.shelves

@@ -28,7 +28,7 @@ from hycal.errors import HyCalError
 from hycal.gravity import Gravity
 from hycal.validation import Doubles
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)

@@ -62,24 +62,24 @@ def run_stream(
     What was learned is never learned again: a step adds to the statistics of the steps before.
     """
     early = protocol == "X-TAIL" and _announce(classifier, domains)
-    answers = _ANSWERS[protocol]
     correct: Counts = []
-    hits: list[npt.NDArray[np.bool_]] = []
+    answers: list[npt.NDArray[Any]] = []
     for step, domain in enumerate(domains):
         learn_domain(classifier, domain, samples[domain.name])
         asked = domains if early else domains[: step + 1]
-        hits = answers(classifier, asked)
-        correct.append([int(hit.sum()) for hit in hits] + [None] * (len(domains) - len(asked)))
+        answers = _ANSWERS[protocol](classifier, asked)
+        correct.append([int(hit.sum()) for hit in _hits(answers, asked)] + [None] * (len(domains) - len(asked)))
+    told = protocol == "MTIL" or len(domains) < 2
     return Outcome(
         correct,
         class_correct={
             label: int(hit[domain.test_y == number].sum())
-            for domain, hit in zip(domains, hits, strict=True)
+            for domain, hit in zip(domains, _hits(answers, domains), strict=True)
             for number, label in enumerate(domain.labels)
         },
         class_shots=dict(zip(classifier.classes_.tolist(), classifier.counts_.tolist(), strict=True)),
         nbytes=classifier.nbytes_,
-        gravity=None if protocol == "MTIL" or len(domains) < 2 else measure(classifier, *_asked(domains)),
+        gravity=None if told else measure(classifier, *_asked(domains), answers=np.concatenate(answers)),
     )
 
 
@@ -99,7 +99,7 @@ def zero_shot_correct(domains: Sequence[BenchDomain]) -> list[int | None]:
         return [None] * len(domains)
     classifier = ZeroShot()
     _announce(classifier, domains)
-    return [int(hit.sum()) for hit in _all_classes(classifier, domains)]
+    return [int(hit.sum()) for hit in _hits(_all_classes(classifier, domains), domains)]
 
 
 def _announce(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> bool:
@@ -111,10 +111,16 @@ def _announce(classifier: IncrementalClassifier, domains: Sequence[BenchDomain])
     return True
 
 
-def _all_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[npt.NDArray[np.bool_]]:
-    queries, truth = _asked(domains)
+def _hits(answers: Sequence[npt.NDArray[Any]], domains: Sequence[BenchDomain]) -> list[npt.NDArray[np.bool_]]:
+    """Return which answers are right, domain by domain."""
+    pairs = zip(answers, domains, strict=True)
+    return [np.asarray(answer == np.array(domain.labels)[domain.test_y]) for answer, domain in pairs]
+
+
+def _all_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[npt.NDArray[Any]]:
+    queries, _ = _asked(domains)
     ends = np.cumsum([len(domain.test_y) for domain in domains])[:-1]
-    return np.split(np.asarray(classifier.predict(queries) == truth), ends)
+    return np.split(classifier.predict(queries), ends)
 
 
 def _asked(domains: Sequence[BenchDomain]) -> tuple[Floats, npt.NDArray[np.str_]]:
@@ -123,14 +129,11 @@ def _asked(domains: Sequence[BenchDomain]) -> tuple[Floats, npt.NDArray[np.str_]
     return queries, np.concatenate([np.array(domain.labels)[domain.test_y] for domain in domains])
 
 
-def _own_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[npt.NDArray[np.bool_]]:
-    return [
-        np.asarray(classifier.predict(domain.test_x, classes=domain.labels) == np.array(domain.labels)[domain.test_y])
-        for domain in domains
-    ]
+def _own_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[npt.NDArray[Any]]:
+    return [classifier.predict(domain.test_x, classes=domain.labels) for domain in domains]
 
 
-_ANSWERS: Mapping[str, Callable[[Any, Sequence[BenchDomain]], list[npt.NDArray[np.bool_]]]] = {
+_ANSWERS: Mapping[str, Callable[[Any, Sequence[BenchDomain]], list[npt.NDArray[Any]]]] = {
     "CIL": _all_classes,
     "MTIL": _own_classes,
     "X-TAIL": _all_classes,

@@ -30,7 +30,7 @@ from hycal.data.listing import list_images
 from hycal.embedding.sources import ImageFile
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
-from hycal.project import DEFAULT_METHOD, Arrival, NotLearned, Project, Receipt, empty_state, split_label
+from hycal.project import DEFAULT_METHOD, Arrival, Project, Receipt, empty_state, split_label
 from hycal.project.images import see, space, text_embeddings
 from hycal.project.labelling import TO_LEARN, Labelled, labelled
 
@@ -103,8 +103,7 @@ def correct_command(
 
 def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:
     if not path.exists():
-        tower = load(encoder or DEFAULT_ENCODER, weights)
-        return Project(path, empty_state(space(tower), has_text=tower.has_text, method=method or DEFAULT_METHOD)), tower
+        return new_project(path, encoder, weights, method=method or DEFAULT_METHOD)
     project = Project(path)
     own = type(project.state.classifier).__name__
     if method not in (None, own):
@@ -112,6 +111,15 @@ def _open(path: Path, encoder: str | None, weights: Path | None, method: str | N
             f"{path} is a {own} model; its method cannot be changed to {method!r}. Make a new model for it."
         )
     return project, encoder_of(project.state, encoder, weights)
+
+
+def new_project(
+    path: Path, encoder: str | None, weights: Path | None, *, method: str = DEFAULT_METHOD, journal: bool = False
+) -> tuple[Project, Encoder]:
+    """Return an empty project, whose file its first change makes, and the encoder that it will be learned with."""
+    tower = load(encoder or DEFAULT_ENCODER, weights)
+    empty = empty_state(space(tower), has_text=tower.has_text, method=method)
+    return Project(path, empty, journal=journal), tower
 
 
 def _learn(project: Project, tower: Encoder, images: list[Labelled], cache: Path | None, thumbnails: bool) -> Receipt:
@@ -140,5 +148,4 @@ def _learn(project: Project, tower: Encoder, images: list[Labelled], cache: Path
         f"{len(images):,} files embedded with {tower.name} in {embedded - began:.1f} s, "
         f"learned in {time.monotonic() - embedded:.2f} s",
     )
-    unusable = [NotLearned(item.name, item.reason) for item in seen.skipped]
-    return replace(receipt, skipped=(*unusable, *receipt.skipped))
+    return replace(receipt, skipped=(*seen.skipped, *receipt.skipped))

@@ -43,15 +43,21 @@ class Drift:
 NO_DRIFT = Drift(*[float("nan")] * 6)
 
 
-def drift(classifier: IncrementalClassifier, X: Floats, y: npt.NDArray[Any], own: npt.NDArray[np.bool_]) -> Drift:
+def drift(
+    classifier: IncrementalClassifier,
+    X: Floats,
+    y: npt.NDArray[Any],
+    answers: npt.NDArray[Any],
+    own: npt.NDArray[np.bool_],
+) -> Drift:
     """Compare `classifier` with itself without other domains, on images of one domain.
 
     Parameters
     ----------
     classifier : IncrementalClassifier
         Stays as it is.
-    X, y : ndarray
-        Images of the domain, and their labels.
+    X, y, answers : ndarray
+        Images of the domain, their labels, and what `classifier` answers to them.
     own : ndarray of bool
         Which of `classifier.classes_` belong to the domain.
     """
@@ -61,7 +67,6 @@ def drift(classifier: IncrementalClassifier, X: Floats, y: npt.NDArray[Any], own
     alone = classifier.knowing(classifier._table.forget(labels[~own].tolist()))
     kept = labels[own]
     before, after = alone.decision_function(X), classifier.decision_function(X, classes=kept.tolist())
-    answers = classifier.predict(X)
     was_right, is_right = kept[before.argmax(axis=1)] == y, answers == y
     stayed = np.isin(answers, kept)
     return Drift(

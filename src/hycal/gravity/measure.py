@@ -128,7 +128,7 @@ class Gravity:
         )
 
 
-def measure(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any) -> Gravity:
+def measure(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any, *, answers: Any = None) -> Gravity:
     """Measure the gravity of a fitted classifier on labelled embeddings that it did not learn.
 
     Parameters
@@ -139,6 +139,8 @@ def measure(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any) -> Grav
     X : array-like of shape (n, d)
     y : array-like of shape (n,)
         Labels of learned classes.
+    answers : array-like of shape (n,), optional
+        What the classifier answers to X, where that is known already.
 
     Examples
     --------
@@ -149,9 +151,10 @@ def measure(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any) -> Grav
     [[0, 0], [1, 1]]
     """
     records = classifier._table
-    flow = domain_flow(classifier, X, y)
     rows = check_queries(X, width=records.width, owner="gravity")
     labels = np.array(check_labels(y, rows=len(rows)))
+    given = classifier.predict(rows) if answers is None else np.array(check_labels(answers, rows=len(rows)))
+    flow = _flow(classifier, labels, given)
     of_class = class_domains(classifier)
     truth = of_class[records.columns(labels)]
     mine = {domain: of_class == domain for domain in flow.domains}
@@ -162,26 +165,28 @@ def measure(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any) -> Grav
         samples=np.array([records.counts[own].sum() for own in mine.values()], dtype=np.int64),
         varieties=tuple(variety(_learned(records, own)) for own in mine.values()),
         drifts=tuple(
-            drift(classifier, rows[truth == domain], labels[truth == domain], own) for domain, own in mine.items()
+            drift(classifier, rows[asked], labels[asked], given[asked], own)
+            for asked, own in ((truth == domain, own) for domain, own in mine.items())
         ),
     )
 
 
 def domain_flow(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any) -> DomainFlow:
     """Return the flow alone, which costs one prediction. Parameters as `measure`."""
-    records = classifier._table
-    rows = check_queries(X, width=records.width, owner="gravity")
-    labels = check_labels(y, rows=len(rows))
-    records.check_known(labels)
-    of_class = class_domains(classifier)
+    rows = check_queries(X, width=classifier._table.width, owner="gravity")
+    return _flow(classifier, np.array(check_labels(y, rows=len(rows))), classifier.predict(rows))
+
+
+def _flow(classifier: IncrementalClassifier, labels: npt.NDArray[Any], answers: npt.NDArray[Any]) -> DomainFlow:
+    records, of_class = classifier._table, class_domains(classifier)
     domains = tuple(sorted(set(of_class.tolist())))
     if len(domains) < 2:
         raise HyCalError(
             f"Every class of the model is of one domain, {domains[0]!r}; gravity needs two at least. Learn with "
             'domain="NAME", or name classes DOMAIN/CLASS.'
         )
-    truth, answers = (of_class[records.columns(side)] for side in (labels, classifier.predict(rows)))
-    return DomainFlow.of(truth.tolist(), answers.tolist(), domains)
+    truth, given = (of_class[records.columns(side)] for side in (labels, answers))
+    return DomainFlow.of(truth.tolist(), given.tolist(), domains)
 
 
 def pooled(gravities: Sequence[Gravity]) -> Gravity:

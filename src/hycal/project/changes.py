@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hycal.embedding.pipeline import Skipped
 from hycal.errors import HyCalError
 from hycal.project.examples import Example, Shelf, class_label, split_label
 from hycal.project.finding import Target
 from hycal.project.history import Entry, appended, now, purged, taken_back, undoable
 from hycal.project.state import Changes, State
 from hycal.records import Step
-from hycal.validation import Floats, Label, check_label
+from hycal.validation import Floats, Label, check_label, check_one_kind
 
 
 @dataclass(frozen=True)
@@ -23,14 +24,6 @@ class Arrival:
 
     label: str
     example: Example
-
-
-@dataclass(frozen=True)
-class NotLearned:
-    """An image that was left out, and why."""
-
-    name: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -45,7 +38,7 @@ class Receipt:
         Hash of the model. Equal hashes mean that the model did not change.
     images : mapping of label to int
         Images learned, or forgotten, by class.
-    skipped : tuple of NotLearned
+    skipped : tuple of Skipped
     undoable : bool
         Whether `undo` can take it back; False after a purge: nothing of what was forgotten is in the file any more.
     """
@@ -55,7 +48,7 @@ class Receipt:
     before: str
     after: str
     images: Mapping[Label, int]
-    skipped: tuple[NotLearned, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
     undoable: bool = True
 
 
@@ -77,7 +70,7 @@ def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats]
     fresh, skipped = _news(state, arrivals)
     changes = {label: _grown(state, label, examples, texts or {}) for label, examples in fresh.items()}
     counts = {label: len(examples) for label, examples in fresh.items()}
-    what = f"{_images(counts)} of {_classes(counts)}"
+    what = f"{_images(counts)} of {_classes(counts)}" if counts else "no new images"
     return _step(state, changes, "learn", what, counts, skipped, memo=_remembered(state, changes, fresh))
 
 
@@ -98,7 +91,7 @@ def correct(state: State, example: Example, label: str, texts: Mapping[str, Floa
 def forget(state: State, target: Target, *, for_good: bool = False) -> Outcome:
     """Forget classes or images: afterwards the model is the one that never saw them.
 
-    `for_good` also empties the undo, so that nothing of them remains in the file but the hashes of earlier models.
+    `for_good` also empties the undo, so that nothing of the images remains in the file: only hashes of earlier models.
     """
     changes: dict[Label, Shelf | None] = {}
     for label, identities in target.images.items():
@@ -145,7 +138,7 @@ def merge(state: State, other: State) -> Outcome:
         for label, examples in fresh.items()
     }
     counts = {label: len(examples) for label, examples in fresh.items()}
-    what = f"{_images(counts)} of {_classes(counts)} from another model"
+    what = f"{_images(counts)} of {_classes(counts)} from another model" if counts else "no new images"
     return _step(state, changes, "merge", what, counts, skipped, memo={**other.memo, **state.memo})
 
 
@@ -174,12 +167,13 @@ def _step(
     action: str,
     what: str,
     counts: Mapping[Label, int],
-    skipped: Iterable[NotLearned] = (),
+    skipped: Iterable[Skipped] = (),
     *,
     memo: Mapping[str, object] | None = None,
 ) -> Outcome:
     if not changes:
         return state, replace(_unchanged(state, action, what), skipped=tuple(skipped))
+    check_one_kind(label for label, shelf in {**state.shelves, **changes}.items() if shelf is not None)
     following = state.changed(changes, memo=memo)
     recorded = state.recorded(following, changes, action=action, what=what)
     return recorded, Receipt(action, what, state.hash, following.hash, counts, tuple(skipped))
@@ -189,7 +183,7 @@ def _unchanged(state: State, action: str, what: str) -> Receipt:
     return Receipt(action, what, state.hash, state.hash, {}, undoable=False)
 
 
-def _news(state: State, arrivals: Sequence[Arrival]) -> tuple[dict[Label, list[Example]], list[NotLearned]]:
+def _news(state: State, arrivals: Sequence[Arrival]) -> tuple[dict[Label, list[Example]], list[Skipped]]:
     """Return what is new by label, and what is not, with the reason."""
     known = dict(state.label_of)
     fresh: dict[Label, list[Example]] = defaultdict(list)
@@ -200,10 +194,10 @@ def _news(state: State, arrivals: Sequence[Arrival]) -> tuple[dict[Label, list[E
             known[example.identity] = label
             fresh[label].append(example)
         elif known[example.identity] == label:
-            skipped.append(NotLearned(example.name, f"learned already as {label}"))
+            skipped.append(Skipped(example.name, f"learned already as {label}"))
         else:
             reason = f"the same image is known as {known[example.identity]}; correct it if it is {label}"
-            skipped.append(NotLearned(example.name, reason))
+            skipped.append(Skipped(example.name, reason))
     return dict(fresh), skipped
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from PIL import Image
 
-from hycal.embedding.decoding import decode
+from hycal.embedding.decoding import MOST_PIXELS, decode
 from hycal.embedding.pipeline import Skipped, Tick, embed
 from hycal.embedding.sources import Content, ImageSource, content_hash
 from hycal.embedding.store import EmbeddingStore, space_of
@@ -60,6 +60,7 @@ def see(
     names: Sequence[str] | None = None,
     thumbnails: bool = True,
     known: Container[bytes] = (),
+    most_pixels: int = MOST_PIXELS,
 ) -> Seen:
     """Embed images and make their thumbnails. An image that cannot be used is skipped, with its reason.
 
@@ -77,8 +78,10 @@ def see(
         Whether to make thumbnails: up to 3 kB for each image in the file.
     known : container of bytes
         Content hashes that the project knows already: they need no thumbnail again.
+    most_pixels : int
+        Larger images are skipped undecoded.
     """
-    result = embed(sources, encoder, store=store, watch=watch)
+    result = embed(sources, encoder, store=store, watch=watch, most_pixels=most_pixels)
     new = {
         key: sources[number]
         for number, key in zip(result.kept, result.keys, strict=True)

@@ -100,15 +100,24 @@ class Project:
     def refresh(self) -> State:
         """Return the state in the file, reading it if another process has changed it."""
         with self._refreshing:
-            if self._stamps() != self._seen.stamps:
-                self._seen = self._read()
+            return self._renewed()
+
+    def current(self) -> State:
+        """Return the newest state without waiting: as `refresh`, unless this object is writing one at the moment."""
+        if not self._refreshing.acquire(blocking=False):
             return self._seen.state
+        try:
+            return self._renewed()
+        finally:
+            self._refreshing.release()
 
     def close(self) -> None:
         """Let the file take in what the journal holds."""
         if self._appends and journal_of(self.path).exists():
             with writing(self.path, seconds=self._seconds):
-                self._write(self.refresh())
+                state = self.refresh()
+                with self._refreshing:
+                    self._write(state)
 
     def learn(self, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Receipt:
         """Learn images; see `hycal.project.changes.learn`."""
@@ -146,8 +155,14 @@ class Project:
             before = self.refresh()
             following, result = step(before)
             if following is not before:
-                self._append(following) if self._appends and not whole and self.exists else self._write(following)
+                with self._refreshing:  # else a reader would take the new file for that of another process
+                    self._append(following) if self._appends and not whole and self.exists else self._write(following)
         return result
+
+    def _renewed(self) -> State:
+        if self._stamps() != self._seen.stamps:
+            self._seen = self._read()
+        return self._seen.state
 
     def _append(self, following: State) -> None:
         seen = self._seen
@@ -169,8 +184,7 @@ class Project:
         self._show(following, frames=0, used=0)
 
     def _show(self, state: State, *, frames: int, used: int) -> None:
-        with self._refreshing:
-            self._seen = _Seen(state, self._stamps(), frames, used)
+        self._seen = _Seen(state, self._stamps(), frames, used)
 
     def _read(self) -> _Seen:
         while True:

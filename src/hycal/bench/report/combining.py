@@ -13,18 +13,30 @@ from hycal.bench.settings import DEFAULT_ORDER, load_setting
 FAMILIES = {"the paper's data": "", "bundled xd8": "xd8-"}
 IMBALANCES = {"Balanced": "balanced", "Cross-scale": "cross-scale", "High-scale": "high-scale"}
 PAPER_METHODS = "study:paper"
+EMBEDDINGS = "EMBEDDINGS"
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some columns of one setting: its head, the name of its group ("balanced", "high-scale@II"), the columns."""
+    """Some columns of one setting.
+
+    Attributes
+    ----------
+    head : str
+    group : str
+        Name of its group: "balanced", "high-scale@II".
+    columns : tuple of str
+    embeddings : str
+        What a command calls the folder of its embeddings.
+    """
 
     head: str
     group: str
     columns: tuple[str, ...]
+    embeddings: str = EMBEDDINGS
 
 
-def run_command(names: Sequence[str], methods: str) -> str:
+def run_command(names: Sequence[str], methods: str, embeddings: str = EMBEDDINGS) -> str:
     """Return the command that makes the results of groups with these names; they have the same orders.
 
     >>> run_command(["high-scale@I", "high-scale@II"], "HyCal")
@@ -34,7 +46,7 @@ def run_command(names: Sequence[str], methods: str) -> str:
     orders = dict.fromkeys(name.partition("@")[2] or DEFAULT_ORDER for name in names)
     in_order = "" if list(orders) == [DEFAULT_ORDER] else f' --orders "{" ".join(orders)}"'
     bundled = all(load_setting(setting).source == "xd8" for setting in settings)
-    source = "" if bundled else " --embeddings EMBEDDINGS"
+    source = "" if bundled else f" --embeddings {embeddings}"
     return f'hycal bench run {" ".join(settings)}{in_order} --methods "{methods}"{source} --out RESULTS'
 
 
@@ -74,10 +86,17 @@ def combined(
         about = f"Protocol {', '.join(protocols)}. {caption}".strip()
         blocks.append(make_table(title, about, columns, methods, _value, more))
     if absent:
-        missing = [part.group for part in absent]
-        reason = "Not run yet:" if not methods else f"Not run yet for {', '.join(missing)}:"
-        blocks.append(NotRun(title, reason, (run_command(missing, run),)))
+        reason = f"Not run yet for {', '.join(part.group for part in absent)}:" if methods else "Not run yet:"
+        blocks.append(NotRun(title, reason, _commands(absent, run)))
     return blocks
+
+
+def _commands(parts: Sequence[Part], methods: str) -> tuple[str, ...]:
+    """Return one command for each folder of embeddings."""
+    folders = dict.fromkeys(part.embeddings for part in parts)
+    return tuple(
+        run_command([part.group for part in parts if part.embeddings == folder], methods, folder) for folder in folders
+    )
 
 
 def _group(column: Column) -> Group:

@@ -16,7 +16,8 @@ from hycal.bench.report.sections import all_sections
 _INTRODUCTION = (
     f"hycal {__version__}. Best in bold, second underlined; {MISSING} is missing. Where the paper has the same setting "
     "its number stands below ours, with a note if it is known to be wrong. In commands RESULTS stands for the folder "
-    "of this report, EMBEDDINGS for what `hycal bench embed` made of your copies of the data sets."
+    "of this report, EMBEDDINGS for what `hycal bench embed` made of your copies of the data sets "
+    "(DATACOMP-EMBEDDINGS: with --encoder datacomp-vit-b16)."
 )
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --page: #ffffff; --soft: #5c656e; --line: #d5dbe1; --mark: #f3f5f7; }

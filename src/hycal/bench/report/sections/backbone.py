@@ -7,7 +7,7 @@ from hycal.bench.report.collect import Results
 from hycal.bench.report.combining import PAPER_METHODS, Part, combined
 
 _PARTS = (
-    Part("High-scale, DataComp", "high-scale-datacomp", ("last", "average", "s_cde")),
+    Part("High-scale, DataComp", "high-scale-datacomp", ("last", "average", "s_cde"), "DATACOMP-EMBEDDINGS"),
     Part("X-TAIL", "x-tail", ("last", "average", "s_cde", "transfer", "average_x_tail")),
 )
 _CAPTION = (

@@ -1,0 +1,72 @@
+"""`hycal serve`: a page and an API in front of one model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from hycal.commands.failing import told
+from hycal.commands.learn import new_project
+from hycal.commands.models import EncoderName, Weights, encoder_of
+from hycal.commands.saying import say
+from hycal.encoders.protocol import Encoder
+from hycal.errors import HyCalError
+from hycal.project import Project
+
+
+@told
+def serve_command(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file; made by the first change.")],
+    host: Annotated[str, typer.Option(help="Address to listen on; any but this machine's own needs the token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="HYCAL_TOKEN", help="What clients must know; made and printed where it is needed."),
+    ] = None,
+    encoder: EncoderName = None,
+    weights: Weights = None,
+) -> None:
+    """Open a page to classify images, correct answers, learn folders, forget and undo.
+
+    The page and its API listen on this machine alone, unless --host says otherwise; then everybody needs the token.
+    Stop it with Ctrl+C: every change was on the disk before it was answered.
+
+    Example: hycal serve photos.hycal
+    """
+    from hycal.encoders.extras import load_extra
+
+    for package in ("fastapi", "uvicorn", "python_multipart"):
+        load_extra(package, extra="serve", why="`hycal serve`")
+    from hycal.serve.guard import Door
+    from hycal.serve.running import address, run
+    from hycal.serve.service import Service
+
+    door = Door.opened(host, token)
+    project, tower, problem = _open(model, encoder, weights)
+    console = Console(stderr=True)
+    state = project.state
+    say(
+        console, f"{model}: {len(state.labels):,} classes, {len(state.examples):,} images, encoder {state.space.name!r}"
+    )
+    if problem:
+        say(console, f"embeddings only: {problem}", label="warning", style="yellow")
+    say(console, address(door, port), label="open", style="green")
+    run(Service(project, tower, why_no_encoder=problem), door, port)
+
+
+def _open(model: Path, encoder: str | None, weights: Path | None) -> tuple[Project, Encoder | None, str]:
+    """Return the project, its encoder, and why there is none: a model without its encoder still takes embeddings."""
+    if not model.exists():
+        return *new_project(model, encoder, weights, journal=True), ""
+    project = Project(model, journal=True)
+    try:
+        return project, encoder_of(project.state, encoder, weights), ""
+    except HyCalError as problem:
+        if encoder is not None or weights is not None:
+            raise
+        return project, None, str(problem)

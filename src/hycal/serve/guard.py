@@ -1,0 +1,205 @@
+"""Who may ask what: the checks that every request passes before anything of it is believed.
+
+- Host: a server on this machine answers only to names of this machine, so that a web site which points its own name at
+  127.0.0.1 (DNS rebinding) learns nothing.
+- Token: where others can reach the server, they must know it.
+- Origin: a browser says which site a request comes from; only our own page may change anything.
+- Size: a body is cut off when it exceeds the limit, whatever its header claims.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hycal.errors import HyCalError
+
+SHORTEST_TOKEN = 16
+OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_OPEN = "/api/health"
+
+_ALWAYS: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+@dataclass(frozen=True)
+class Door:
+    """Where a server listens and what opens it.
+
+    Attributes
+    ----------
+    host : str
+    token : str or None
+        None only on an address of this machine alone.
+    """
+
+    host: str = "127.0.0.1"
+    token: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.token is None and not is_own(self.host):
+            raise HyCalError(f"Listening on {self.host}, others can reach the server, so it needs a token. Give one.")
+        if self.token is not None and (len(self.token) < SHORTEST_TOKEN or not self.token.isascii()):
+            raise HyCalError(
+                f"The token has {len(self.token)} characters; expected {SHORTEST_TOKEN} ASCII characters or more. "
+                "Leave it out, and a good one is made."
+            )
+
+    @classmethod
+    def opened(cls, host: str, token: str | None) -> Door:
+        """Return a door that is safe to open: with a new token where one is needed and none was given."""
+        return cls(host, token if token is not None or is_own(host) else secrets.token_urlsafe(24))
+
+
+def is_own(host: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    >>> is_own("localhost"), is_own("127.0.0.1"), is_own("::1"), is_own("0.0.0.0")
+    (True, True, True, False)
+    """
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Guard:
+    """An ASGI application that lets through what may pass to another one."""
+
+    def __init__(self, app: ASGIApp, door: Door, *, most_bytes: int) -> None:
+        self._app = app
+        self._door = door
+        self._most_bytes = most_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request, or pass it on."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            answer = self._answer(scope, Headers(scope=scope)) or self._app
+            await answer(scope, _bounded(receive, self._most_bytes), _with_headers(send))
+
+    def _answer(self, scope: Scope, headers: Headers) -> Response | None:
+        """Return the answer to a request that does not get through."""
+        host = headers.get("host", "")
+        if is_own(self._door.host) and _name(host) not in OWN_NAMES:
+            return _refused(403, f"This server does not answer to the name {host!r}. Open it as localhost.")
+        if scope["path"] == _OPEN:
+            return None
+        entering = self._entering(scope)
+        if entering is not None:
+            return entering
+        if not self._knows_token(scope, headers):
+            return _refused(401, "This server wants its token: open the link that `hycal serve` printed.")
+        if scope["method"] not in _SAFE and not _from_own_page(headers, host):
+            return _refused(403, "This change was asked for by another web site, so it was not made.")
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > self._most_bytes:
+            return _too_large(self._most_bytes)
+        return None
+
+    def _entering(self, scope: Scope) -> Response | None:
+        """Return the answer to the printed link: the token moves into a cookie, out of the address."""
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
+        if scope["path"] != "/" or self._door.token is None or not given:
+            return None
+        if not _same(given[0], self._door.token):
+            return _refused(401, "This token is not that of the server. Open the link that `hycal serve` printed.")
+        answer = RedirectResponse("/", status_code=303)
+        answer.set_cookie(_cookie_name(scope), self._door.token, httponly=True, samesite="strict")
+        return answer
+
+    def _knows_token(self, scope: Scope, headers: Headers) -> bool:
+        if self._door.token is None:
+            return True
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        given = bearer if scheme.lower() == "bearer" else _cookie(headers, _cookie_name(scope))
+        return _same(given, self._door.token)
+
+
+def _name(host: str) -> str:
+    """Return the name in a Host header, without its port."""
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdecimal() else host).lower()
+
+
+def _from_own_page(headers: Headers, host: str) -> bool:
+    """Whether a write comes from our page, or from a program that is no browser."""
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site not in (None, "same-origin", "none"):
+        return False
+    return origin is None or origin.partition("://")[2] == host
+
+
+def _cookie_name(scope: Scope) -> str:
+    server = scope.get("server")
+    return f"hycal-{server[1] if server else 0}"  # cookies do not know ports, and two servers have two tokens
+
+
+def _cookie(headers: Headers, name: str) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(name)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+def _same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), token.encode())
+
+
+def _refused(status: int, message: str) -> Response:
+    return JSONResponse({"detail": message}, status_code=status)
+
+
+def _too_large(most: int) -> Response:
+    return _refused(413, _TOO_LARGE.format(most=most))
+
+
+_TOO_LARGE = "The request is larger than {most:,} bytes. Send fewer images at once, or smaller ones."
+
+
+def _bounded(receive: Receive, most: int) -> Receive:
+    """Return `receive`, counting: a body without a length, or with a false one, ends at the limit all the same."""
+    received = 0
+
+    async def counted() -> Message:
+        nonlocal received
+        message = await receive()
+        received += len(message.get("body", b""))
+        if received > most:
+            raise HTTPException(413, _TOO_LARGE.format(most=most))
+        return message
+
+    return counted
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _ALWAYS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return sending

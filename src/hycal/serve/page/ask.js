@@ -1,0 +1,121 @@
+// Ask: drop images, see what they are and why, correct an answer.
+
+import { batches, post, upload } from "./api.js";
+import { card } from "./card.js";
+import { zone } from "./choosing.js";
+import { $, h, plural, say, trying } from "./dom.js";
+import { store } from "./store.js";
+
+const MOST_CARDS = 200;
+const MOST_AT_ONCE = 500; // answers asked for again in one request
+
+const asked = []; // {file, answer, card}: newest drop first
+let parts = null;
+
+export const ask = {
+  show(section) {
+    if (!parts) build(section);
+    parts.zone.hidden = !store.info?.classes;
+    parts.empty.hidden = Boolean(store.info?.classes);
+    if (asked.length && asked.some((item) => item.model !== store.info.model)) return again();
+    return undefined;
+  },
+  take,
+};
+
+function build(section) {
+  parts = {
+    zone: zone({ title: "Drop images or a folder", hint: "or paste an image. Answers come with their evidence.", take, first: "images" }),
+    empty: h(
+      "div",
+      { className: "empty" },
+      h("h2", {}, "Nothing to choose from yet"),
+      h("p", {}, "A model answers with the classes that you taught it. Start with a few images of two classes."),
+      h("p", {}, h("a", { className: "button main", href: "#teach" }, "Teach the first classes")),
+    ),
+    progress: h("progress", { hidden: true, "aria-label": "Images asked" }),
+    summary: h("p", { className: "summary", role: "status" }),
+    cards: h("ul", { className: "cards", "aria-label": "Answers" }),
+  };
+  section.replaceChildren(h("h2", { className: "unseen" }, "Ask"), ...Object.values(parts));
+}
+
+async function take(items) {
+  if (!store.info?.classes) {
+    say("The model has no classes yet. Teach it some first.");
+    return;
+  }
+  await trying(async () => {
+    let done = 0;
+    Object.assign(parts.progress, { hidden: false, max: items.length, value: 0 });
+    for (const batch of batches(items, store.info.limits)) {
+      const { answers, model } = await upload("classify?top=5", batch);
+      const fresh = answers.map((answer, number) => ({ ...batch[number], answer, model, card: null }));
+      asked.unshift(...fresh);
+      draw(fresh);
+      done += batch.length;
+      parts.progress.value = done;
+    }
+  });
+  parts.progress.hidden = true;
+}
+
+function draw(fresh) {
+  for (const item of fresh) item.card = card(item);
+  parts.cards.prepend(...fresh.map((item) => item.card.element));
+  for (const item of asked.slice(MOST_CARDS)) item.card?.element.remove();
+  summarise();
+}
+
+/** The model has changed: ask it again what it was asked before. */
+async function again() {
+  const model = store.info.model;
+  const wanted = asked.filter((item) => item.answer.image && item.model !== model).slice(0, MOST_AT_ONCE);
+  if (!wanted.length || !store.info.classes) return;
+  try {
+    const found = await post("answers?top=5", { images: wanted.map((item) => item.answer.image) });
+    found.answers.forEach((answer, number) => {
+      const item = wanted[number];
+      item.model = found.model;
+      item.card.update({ ...answer, name: item.answer.name });
+    });
+  } catch (error) {
+    if (error.status !== 404) throw error; // the server was started again: the images are sent again when they are needed
+  }
+  summarise();
+}
+
+function summarise() {
+  parts.zone.classList.toggle("small", asked.length > 0);
+  const counts = new Map();
+  for (const { answer } of asked) {
+    const best = answer.candidates[0]?.label ?? "not usable";
+    counts.set(best, (counts.get(best) ?? 0) + 1);
+  }
+  const most = [...counts].sort((one, two) => two[1] - one[1]);
+  parts.summary.replaceChildren(
+    h("span", {}, `${plural(asked.length, "image")}: `, most.slice(0, 6).map(([label, count]) => `${count} ${label}`).join(", "), most.length > 6 ? ", …" : ""),
+    h("button", { className: "plain", onclick: save }, "Save as CSV"),
+    h("button", { className: "plain", onclick: clear }, "Clear"),
+  );
+}
+
+function clear() {
+  for (const item of asked) item.card.discard();
+  asked.length = 0;
+  parts.cards.replaceChildren();
+  parts.summary.replaceChildren();
+  parts.zone.classList.remove("small");
+  parts.zone.querySelector("button").focus();
+}
+
+function save() {
+  const quoted = (text) => `"${String(text).replaceAll('"', '""').replace(/^([=+\-@])/, "'$1")}"`;
+  const lines = asked.map(({ path, answer }) => {
+    const best = answer.candidates[0];
+    return [path, best?.label ?? "", best?.probability.toFixed(4) ?? "", answer.problem ?? ""].map(quoted).join(",");
+  });
+  const url = URL.createObjectURL(new Blob([["image,label,probability,problem", ...lines].join("\n")], { type: "text/csv" }));
+  h("a", { href: url, download: "answers.csv" }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}

@@ -1,0 +1,124 @@
+// One answer: the image, what it shows and how sure that is, why, and the ways to correct it.
+
+import { post, upload } from "./api.js";
+import { drawn, h, named, percent, say, split, trying } from "./dom.js";
+import { evidence } from "./evidence.js";
+import { colour, refresh, store, undo } from "./store.js";
+
+/** Make the card of {file, path, answer, model}. */
+export function card(item) {
+  const body = h("div", { className: "body" });
+  const url = URL.createObjectURL(item.file);
+  const picture = h("img", { className: "picture", src: url, alt: item.path, onerror: () => picture.classList.add("broken") });
+  const element = h("li", { className: "card", tabIndex: -1 }, picture, body);
+  element.addEventListener("keydown", (event) => {
+    const choice = item.answer.candidates[Number(event.key) - 1];
+    if (choice && !event.target.closest("input") && !event.ctrlKey && !event.altKey && !event.metaKey) correct(choice.label);
+  });
+
+  function update(answer) {
+    const changed = best(answer) !== best(item.answer);
+    item.answer = answer;
+    draw();
+    if (changed) flash(element);
+  }
+
+  function draw(note) {
+    const { answer } = item;
+    body.replaceChildren(
+      h("p", { className: "name quiet", title: item.path }, item.path),
+      ...(answer.problem ? [h("p", { className: "problem" }, `Cannot be used: ${answer.problem}`)] : told(answer).filter(Boolean)),
+    );
+    if (note) body.append(note);
+  }
+
+  function told(answer) {
+    const [top, ...others] = answer.candidates;
+    if (!top) return [h("p", { className: "quiet" }, "no classes")];
+    return [
+      h("p", { className: "best" }, h("span", { className: "dot", data: { colour: colour(split(top.label)[0]) } }), named(top.label), h("span", { className: "sure" }, percent(top.probability))),
+      h("meter", { min: 0, max: 1, value: top.probability, "aria-label": `Confidence ${percent(top.probability)}` }),
+      answer.learned_as && h("p", { className: "learned" }, `✓ learned as ${answer.learned_as}`),
+      h(
+        "div",
+        { className: "choices", role: "group", "aria-label": "What is it really?" },
+        !answer.learned_as && h("button", { className: "right", title: "Learn it as this class (key 1)", onclick: () => correct(top.label) }, "✓ Right"),
+        others.map((other, place) =>
+          h("button", { title: `${other.label} (key ${place + 2})`, onclick: () => correct(other.label) }, split(other.label)[1], h("small", {}, percent(other.probability))),
+        ),
+        h("button", { className: "other", onclick: (event) => openOther(event.target) }, "Another…"),
+      ),
+      h("details", { ontoggle: (event) => event.target.open && trying(() => why(event.target)) }, h("summary", {}, "Why?")),
+    ];
+  }
+
+  async function why(details) {
+    if (details.children.length > 1) return;
+    const { answers } = await withImage((image) => post("answers?top=2&why=true", { images: [image] }));
+    details.append(evidence(answers[0].candidates));
+  }
+
+  function openOther(button) {
+    const [domain] = split(best(item.answer));
+    const hint = h("span", { className: "quiet" });
+    const input = h("input", {
+      list: "labels", placeholder: `${domain}/…`, autocomplete: "off", "aria-label": "Class that the image shows", required: true,
+      oninput: () => { hint.textContent = input.value.trim() ? meaning(input.value, domain).hint : ""; },
+      onkeydown: (event) => event.key === "Escape" && draw(),
+    });
+    const form = h("form", { className: "other", onsubmit: (event) => { event.preventDefault(); correct(meaning(input.value, domain).label); } },
+      input, h("button", { className: "main" }, "Learn"), hint);
+    button.replaceWith(form);
+    input.focus();
+  }
+
+  const correct = (label) =>
+    trying(async () => {
+      const began = performance.now();
+      const receipt = await withImage((image) => post("correct?top=5", { image, label }));
+      item.model = receipt.after;
+      item.answer = { ...receipt.answer, name: item.answer.name };
+      draw();
+      await drawn();
+      const spent = Math.round(performance.now() - began);
+      draw(noteOf(receipt, spent));
+      element.dataset.ms = spent;
+      flash(element);
+      element.focus({ preventScroll: true });
+      say(`Learned as ${label}. The model answered anew after ${spent} ms.`, { action: "Undo", onaction: undo });
+      await refresh();
+    });
+
+  const noteOf = (receipt, spent) =>
+    h("p", { className: "learned" }, `Updated in ${spent} ms: ${receipt.milliseconds.changing.toFixed(0)} to learn and keep, ${receipt.milliseconds.answering.toFixed(0)} to answer anew.`);
+
+  /** Do something with the image on the server; send it again if the server has been started anew. */
+  async function withImage(work) {
+    try {
+      return await work(item.answer.image);
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      const { images } = await upload("images", [item]);
+      return work(images[0].image);
+    }
+  }
+
+  draw();
+  return { element, update, discard: () => URL.revokeObjectURL(url) };
+}
+
+const best = (answer) => answer.candidates[0]?.label ?? "";
+
+/** What a typed name means: a known label, the only class of that name, or a new class. */
+function meaning(typed, domain) {
+  const text = typed.trim();
+  const known = store.classes.filter(({ label, name }) => label === text || name === text);
+  if (known.length === 1) return { label: known[0].label, hint: `→ ${known[0].label}` };
+  const label = text.includes("/") || !domain ? text : `${domain}/${text}`;
+  return { label, hint: known.length ? "" : `new class ${label}` };
+}
+
+function flash(element) {
+  element.classList.remove("flash");
+  requestAnimationFrame(() => element.classList.add("flash"));
+}

@@ -1,0 +1,78 @@
+// Small helpers: elements without templates, messages, numbers for people.
+
+export const $ = (id) => document.getElementById(id);
+
+/** Make an element: properties are set, attributes with a dash or `role` are written, children appended as nodes or text. */
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "data") Object.assign(element.dataset, value);
+    else if (name.includes("-") || name === "role" || name === "for" || name === "list") element.setAttribute(name, value);
+    else element[name] = value;
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+let hiding;
+
+/** Say something to everybody, screen readers included; with an action if there is one. */
+export function say(message, { action, onaction, bad = false } = {}) {
+  const toast = $("toast");
+  clearTimeout(hiding);
+  toast.className = bad ? "shown bad" : "shown";
+  toast.replaceChildren(h("span", {}, message));
+  if (action) toast.append(h("button", { className: "plain", onclick: () => { hide(); onaction(); } }, action));
+  toast.append(h("button", { className: "plain", "aria-label": "Dismiss", onclick: hide }, "×"));
+  if (!bad) hiding = setTimeout(hide, 6000);
+}
+
+function hide() {
+  $("toast").className = "";
+}
+
+/** Run what a person asked for; tell them if it fails. */
+export async function trying(work) {
+  try {
+    return await work();
+  } catch (error) {
+    if (error.name === "AbortError") return undefined;
+    say(error.message, { bad: true });
+    return undefined;
+  }
+}
+
+export const plural = (count, word, words = `${word}s`) => `${count.toLocaleString("en")} ${count === 1 ? word : words}`;
+
+export const classes = (count) => plural(count, "class", "classes");
+
+export const percent = (share) => (share > 0.995 && share < 1 ? "> 99 %" : `${Math.round(100 * share)} %`);
+
+export function split(label) {
+  const slash = label.indexOf("/");
+  return slash < 0 ? ["", label] : [label.slice(0, slash), label.slice(slash + 1)];
+}
+
+/** A label as people read it: the class, and small behind it the domain. */
+export function named(label) {
+  const [domain, name] = split(label);
+  return h("span", { className: "label" }, h("strong", {}, name), domain && h("span", { className: "domain" }, domain));
+}
+
+export function thumbnail(image, alt = "") {
+  return h("img", { className: "thumb", src: `/api/thumbnails/${image}`, alt, loading: "lazy", width: 48, height: 48 });
+}
+
+/** The next frame has been drawn: what was changed before is visible now. */
+export const drawn = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));

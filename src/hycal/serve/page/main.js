@@ -1,0 +1,85 @@
+// The frame: which view is shown, what a drop means there, undo.
+
+import { ask } from "./ask.js";
+import { table } from "./classes.js";
+import { $, say, trying } from "./dom.js";
+import { dropped } from "./files.js";
+import { history } from "./history.js";
+import { map } from "./map.js";
+import { refresh, store, undo } from "./store.js";
+import { teach } from "./teach.js";
+
+const VIEWS = { ask, teach, classes: table, map, history };
+
+function current() {
+  const name = location.hash.slice(1);
+  if (name in VIEWS) return name;
+  return store.info?.classes ? "ask" : "teach";
+}
+
+function show() {
+  const name = current();
+  for (const view of Object.keys(VIEWS)) $(view).hidden = view !== name;
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  trying(() => VIEWS[name].show($(name)));
+}
+
+function target() {
+  return VIEWS[current()].take ? current() : "ask";
+}
+
+let depth = 0;
+
+function overlay(shown) {
+  $("overlay").className = shown ? "shown" : "";
+  $("overlay").firstElementChild.textContent = target() === "teach" ? "Drop to teach" : "Drop to ask";
+}
+
+addEventListener("dragenter", (event) => {
+  event.preventDefault();
+  depth += 1;
+  overlay(true);
+});
+addEventListener("dragleave", () => {
+  depth -= 1;
+  if (depth <= 0) overlay(false);
+});
+addEventListener("dragover", (event) => event.preventDefault());
+addEventListener("drop", (event) => {
+  event.preventDefault();
+  depth = 0;
+  overlay(false);
+  trying(async () => take(await dropped(event.dataTransfer)));
+});
+addEventListener("paste", (event) => {
+  const files = [...(event.clipboardData?.files ?? [])];
+  if (files.length) take(files.map((file) => ({ file, path: file.name })));
+});
+
+function take(items) {
+  if (!items.length) {
+    say("There were no files in that.");
+    return;
+  }
+  const name = target();
+  if (current() !== name) location.hash = name;
+  VIEWS[name].take(items);
+}
+
+addEventListener("keydown", (event) => {
+  const typing = event.target.closest?.("input, textarea, select, dialog");
+  if (!typing && event.key === "z" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    if (!$("undo").disabled) undo();
+  }
+});
+addEventListener("hashchange", show);
+$("undo").addEventListener("click", undo);
+document.addEventListener("model", show);
+
+await trying(refresh);
+show();
+document.body.dataset.ready = "yes";

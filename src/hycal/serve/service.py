@@ -1,0 +1,202 @@
+"""What the routes do, as plain functions of one project, its encoder and the images seen lately."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from hycal.classifiers import HyCal
+from hycal.embedding import ImageBytes
+from hycal.embedding.sources import ImageError
+from hycal.encoders.protocol import Encoder
+from hycal.errors import HyCalError
+from hycal.project import Arrival, Example, Project, Receipt, State, find, split_label
+from hycal.project.advising import Advice, advise
+from hycal.project.images import see, text_embeddings
+from hycal.project.mapping import class_map
+from hycal.serve.latest import Latest
+from hycal.serve.limits import Limits
+from hycal.serve.tray import Tray
+from hycal.validation import Floats, Label
+
+MOST_ONE_BY_ONE = 300  # images: for methods but HyCal, leaving one out makes one model for each
+LONGEST_NAME = 200
+
+
+class UnknownImageError(HyCalError):
+    """An image that the server does not have at hand."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """An image as a client sent it: a name to show, never a path to open, and its content."""
+
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    """An upload on its way through the encoder, under its number: two uploads may have one name."""
+
+    name: str
+    content: bytes
+    most_bytes: int
+
+    def read(self) -> bytes:
+        if len(self.content) > self.most_bytes:
+            raise ImageError(f"{len(self.content):,} bytes; the limit is {self.most_bytes:,}")
+        return ImageBytes(self.name, self.content).read()
+
+
+@dataclass(frozen=True)
+class Look:
+    """One upload that was looked at: the image, or the problem with it."""
+
+    name: str
+    example: Example | None
+    problem: str | None = None
+
+
+@dataclass
+class Stopwatch:
+    """Milliseconds by what they were spent on."""
+
+    spent: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def on(self, what: str) -> Iterator[None]:
+        """Count the time of a block."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent[what] = self.spent.get(what, 0.0) + 1e3 * (time.perf_counter() - began)
+
+
+class Service:
+    """One project, opened for many.
+
+    Parameters
+    ----------
+    project : Project
+    encoder : Encoder or None
+        That of the project; without it only embeddings can be classified.
+    why_no_encoder : str
+        What to tell those who send images all the same.
+    limits : Limits
+    """
+
+    def __init__(
+        self, project: Project, encoder: Encoder | None, *, why_no_encoder: str = "", limits: Limits | None = None
+    ) -> None:
+        self.project = project
+        self.limits = limits or Limits()
+        self.encoder = encoder
+        self._why_no_encoder = why_no_encoder
+        self._encoding = threading.Lock()  # one batch at a time: it uses every core as it is
+        self._tray = Tray(self.limits.tray)
+        self._advice = Latest(advise)
+        self._map = Latest(class_map)
+
+    @property
+    def state(self) -> State:
+        """The state to read from: whole, and the newest."""
+        return self.project.current()
+
+    def look(self, uploads: Sequence[Upload]) -> list[Look]:
+        """Embed images and keep them at hand. What cannot be used has its reason."""
+        encoder = self._need_encoder()
+        most = self.limits.image_bytes
+        sources = [_Numbered(str(number), upload.content, most) for number, upload in enumerate(uploads)]
+        names = [_shown(upload.name) for upload in uploads]
+        with self._encoding:
+            seen = see(sources, encoder, names=names, most_pixels=self.limits.image_pixels)
+        self._tray.put(seen.examples.values())
+        problems = {int(item.name): item.reason for item in seen.skipped}
+        return [Look(name, seen.examples.get(number), problems.get(number)) for number, name in enumerate(names)]
+
+    def image(self, identity: str) -> Example:
+        """Return an image that was learned, or seen lately, by its content hash."""
+        try:
+            key = bytes.fromhex(identity)
+        except ValueError:
+            key = b""
+        found = _learned(self.state, key) or self._tray.get(key)
+        if found is None:
+            raise UnknownImageError(f"The image {identity[:12]} is not at hand any more. Send it again.")
+        return found
+
+    def correct(self, identity: str, label: str) -> Receipt:
+        """Say what an image shows; see `Project.correct`."""
+        check_class_name(label)
+        example = self.image(identity)
+        self._tray.put([example])  # should it be forgotten later, it can still be shown and taught
+        return self.project.correct(example, label, self._texts([label]))
+
+    def learn(self, labels: Mapping[str, str]) -> Receipt:
+        """Learn images that were sent before, by content hash, all in one step."""
+        for label in set(labels.values()):
+            check_class_name(label)
+        arrivals, missing = [], []
+        for identity, label in labels.items():
+            try:
+                arrivals.append(Arrival(label, self.image(identity)))
+            except UnknownImageError:
+                missing.append(identity)
+        if missing:
+            raise UnknownImageError(
+                f"{len(missing):,} of {len(labels):,} images are not at hand any more, such as {missing[0][:12]}. "
+                "Nothing was learned; send them again."
+            )
+        return self.project.learn(arrivals, self._texts(dict.fromkeys(labels.values())))
+
+    def rename(self, old: str, new: str) -> Receipt:
+        """Rename a class or a domain."""
+        target = find(self.state, old)
+        check_class_name(new if target.kind == "class" and "/" in new else f"domain/{new}")
+        return self.project.rename(old, new)
+
+    def advice(self, state: State) -> Advice | None:
+        """Return advice on a model; None where it would take too long, or there is nothing to tell apart."""
+        quick = isinstance(state.classifier, HyCal) or len(state.examples) <= MOST_ONE_BY_ONE
+        return self._advice(state) if quick and len(state.labels) > 1 else None
+
+    def map(self, state: State) -> Mapping[Label, tuple[float, float]]:
+        """Return the map of the classes."""
+        return self._map(state)
+
+    def _texts(self, labels: Sequence[str] | Mapping[str, None]) -> dict[str, Floats]:
+        new = [label for label in labels if label not in self.state.shelves]
+        if self.encoder is None or not new:
+            return {}
+        with self._encoding:
+            return text_embeddings(new, self.encoder)
+
+    def _need_encoder(self) -> Encoder:
+        if self.encoder is None:
+            raise HyCalError(f"Images cannot be embedded here. {self._why_no_encoder}".strip())
+        return self.encoder
+
+
+def check_class_name(label: str) -> None:
+    """Refuse labels that are not `domain/class`, or that no page could show."""
+    domain, name = split_label(label)
+    if not domain.strip() or not name.strip() or label != label.strip() or not label.isprintable():
+        raise HyCalError(f"{label!r} is no class; expected domain/class, such as flower/tulip.")
+    if len(label) > LONGEST_NAME:
+        raise HyCalError(f"A class name has {len(label)} characters; expected {LONGEST_NAME} at most.")
+
+
+def _learned(state: State, identity: bytes) -> Example | None:
+    label = state.label_of.get(identity)
+    if label is None:
+        return None
+    return next(example for example in state.shelves[label].examples if example.identity == identity)
+
+
+def _shown(name: str) -> str:
+    return "".join(letter for letter in name if letter.isprintable())[-LONGEST_NAME:]

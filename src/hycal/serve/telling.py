@@ -1,0 +1,186 @@
+"""From what the project layer knows to what goes over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hycal.project import Entry, Receipt, State, answering, evaluating, split_label
+from hycal.project import Example as LearnedImage
+from hycal.project.advising import Advice
+from hycal.project.history import undoable
+from hycal.serve import shapes
+from hycal.serve.service import Look, Service
+
+_SHOWN = 4  # images of a class in the table
+
+
+def info(service: Service, state: State) -> shapes.Info:
+    """Tell about the model as a whole."""
+    last = undoable(state.history)
+    limits = {name: getattr(service.limits, name) for name in shapes.LimitsOfServer.model_fields}
+    return shapes.Info(
+        name=service.project.path.name,
+        model=state.hash,
+        method=type(state.classifier).__name__,
+        encoder=state.space.name,
+        can_embed=service.encoder is not None,
+        classes=len(state.labels),
+        images=len(state.examples),
+        domains={domain: len(labels) for domain, labels in state.domains.items()},
+        bytes=service.project.path.stat().st_size if service.project.exists else 0,
+        undo=None if last is None else f"{last.action}: {last.what}",
+        limits=shapes.LimitsOfServer(**limits),
+    )
+
+
+def answer(state: State, look: Look, found: answering.Answer) -> shapes.Answer:
+    """Tell the answer to one image."""
+    return shapes.Answer(
+        name=look.name,
+        image=_image(look.example),
+        problem=look.problem,
+        learned_as=_label(state, look.example),
+        candidates=[_candidate(item) for item in found],
+    )
+
+
+def seen(state: State, look: Look) -> shapes.SeenImage:
+    """Tell what became of one upload."""
+    return shapes.SeenImage(
+        name=look.name, image=_image(look.example), problem=look.problem, learned_as=_label(state, look.example)
+    )
+
+
+def changed(receipt: Receipt, milliseconds: Mapping[str, float]) -> shapes.Changed:
+    """Tell what a change did."""
+    return shapes.Changed(
+        action=receipt.action,
+        what=receipt.what,
+        before=receipt.before,
+        after=receipt.after,
+        images={str(label): count for label, count in receipt.images.items()},
+        skipped=[shapes.Skipped(name=item.name, reason=item.reason) for item in receipt.skipped],
+        undoable=receipt.undoable,
+        milliseconds=dict(milliseconds),
+    )
+
+
+def classes(state: State) -> shapes.Classes:
+    """Tell the classes."""
+    return shapes.Classes(
+        model=state.hash,
+        classes=[
+            shapes.ClassRow(
+                label=str(label),
+                domain=state.shelves[label].domain,
+                name=split_label(label)[1],
+                shots=len(state.shelves[label].examples),
+                images=[_hex(example) for example in state.shelves[label].examples[:_SHOWN]],
+            )
+            for label in state.labels
+        ],
+    )
+
+
+def accuracy(state: State, advice: Advice | None) -> shapes.Accuracy:
+    """Tell the leave-one-out estimates."""
+    if advice is None:
+        return shapes.Accuracy(model=state.hash, overall=None, classes=[], suspects=[])
+    return shapes.Accuracy(
+        model=state.hash,
+        overall=_score(advice.overall),
+        classes=[
+            shapes.ClassAdvice(
+                label=str(item.label),
+                left_out=_score(item.left_out),
+                taken_for=None if item.taken_for is None else str(item.taken_for),
+                advice=item.advice,
+            )
+            for item in advice.classes
+        ],
+        suspects=[
+            shapes.Suspect(
+                image=_hex(item.example),
+                name=_text(item.example.name),
+                label=str(item.label),
+                looks_like=str(item.looks_like),
+            )
+            for item in advice.suspects
+        ],
+    )
+
+
+def class_map(service: Service, state: State) -> shapes.Map:
+    """Tell where the classes lie."""
+    return shapes.Map(
+        model=state.hash,
+        points=[
+            shapes.Point(
+                label=str(label),
+                domain=state.shelves[label].domain,
+                x=x,
+                y=y,
+                shots=len(state.shelves[label].examples),
+                image=_hex(state.shelves[label].examples[0]),
+            )
+            for label, (x, y) in service.map(state).items()
+        ],
+    )
+
+
+def event(entry: Entry) -> shapes.Event:
+    """Tell one entry of the history."""
+    return shapes.Event(
+        when=entry.when,
+        action=entry.action,
+        what=_text(entry.what),
+        before=entry.before,
+        after=entry.after,
+        undoable=entry.undo is not None,
+    )
+
+
+def example(item: LearnedImage) -> shapes.Example:
+    """Tell one learned image."""
+    return shapes.Example(image=_hex(item), name=_text(item.name))
+
+
+def _candidate(item: answering.Candidate) -> shapes.Candidate:
+    return shapes.Candidate(
+        label=str(item.label), score=item.score, probability=item.probability, evidence=_evidence(item.evidence)
+    )
+
+
+def _evidence(item: answering.Evidence | None) -> shapes.Evidence | None:
+    if item is None:
+        return None
+    return shapes.Evidence(
+        shots=item.shots,
+        nearest=[
+            shapes.Neighbour(image=_hex(near.example), label=str(near.label), similarity=near.similarity)
+            for near in item.nearest
+        ],
+        parts=None if item.parts is None else shapes.Parts(**vars(item.parts)),
+    )
+
+
+def _score(score: evaluating.Score) -> shapes.Score:
+    return shapes.Score(right=score.right, total=score.total)
+
+
+def _image(item: LearnedImage | None) -> str | None:
+    return None if item is None else _hex(item)
+
+
+def _hex(item: LearnedImage) -> str:
+    return item.identity.hex()
+
+
+def _label(state: State, item: LearnedImage | None) -> str | None:
+    label = None if item is None else state.label_of.get(item.identity)
+    return None if label is None else str(label)
+
+
+def _text(text: str) -> str:
+    """Return a name that a file system gave, as JSON can carry it."""
+    return text.encode("utf-8", "replace").decode()

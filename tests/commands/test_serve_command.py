@@ -1,0 +1,33 @@
+"""`hycal serve` before it listens: what it refuses, and how it says so."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from hycal.cli import app
+
+
+def said(*arguments: str) -> str:
+    outcome = CliRunner().invoke(app, ["serve", *arguments])
+    assert outcome.exit_code == 1
+    return " ".join(outcome.output.split())
+
+
+def test_a_short_token_is_refused(tmp_path):
+    assert "expected 16 ASCII characters or more" in said(str(tmp_path / "m.hycal"), "--token", "short")
+
+
+def test_a_missing_extra_is_explained(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    assert "pip install 'hycal[serve]'" in said(str(tmp_path / "m.hycal"))
+
+
+@pytest.mark.parametrize("content", [b"", b"no model"])
+def test_a_file_that_is_no_model_is_told(tmp_path, content):
+    path = tmp_path / "m.hycal"
+    path.write_bytes(content)
+    assert "m.hycal" in said(str(path))
+    assert path.read_bytes() == content

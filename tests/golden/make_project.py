@@ -1,0 +1,31 @@
+"""Writes the golden project of the present format version. Run once per version; never overwrite an older one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hycal.modelfile import VERSION
+from tests.project.building import arrivals, example, pets_and_cars
+
+
+def main() -> None:
+    path = Path(__file__).parent / f"project-v{VERSION}.hycal"
+    if path.exists():
+        raise SystemExit(f"{path} exists: a golden file is written once")
+    project = pets_and_cars(path)
+    project.correct(example("pets/cat", 1), "pets/dog")
+    project.forget("cars/cat")
+    project.learn(arrivals("pets/cow", 1))
+    expected = {
+        "hash": project.state.hash,
+        "labels": list(project.state.labels),
+        "names": [example.name for example in project.state.examples],
+        "hashes": [entry.after for entry in project.state.history],
+    }
+    path.with_suffix(".json").write_text(json.dumps(expected, indent=1) + "\n")
+    path.with_name(f".{path.name}.lock").unlink()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""A service with an encoder that sees colours only: as quick as the tests want, and different for every picture."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from starlette.testclient import TestClient
+
+from hycal.project import Project, empty_state
+from hycal.project.images import space
+from hycal.serve.app import make_app
+from hycal.serve.guard import Door
+from hycal.serve.limits import Limits
+from hycal.serve.service import Service
+
+HOME = "http://localhost:8000"
+COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (30, 40, 220), "grey": (128, 128, 128)}
+
+
+class ColourEncoder:
+    """The mean colour of sixteen fields."""
+
+    name = "colours"
+    dimension = 48
+    fingerprint = "colours-1"
+    has_text = False
+
+    def preprocess(self, image):
+        return np.asarray(image.resize((4, 4)), dtype=np.float32).transpose(2, 0, 1) / 255 + 0.01
+
+    def encode(self, batch):
+        rows = batch.reshape(len(batch), -1)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def encode_texts(self, texts):
+        raise AssertionError("no text tower")
+
+
+def picture(colour: str, number: int = 0, side: int = 24) -> bytes:
+    """An image file in which noise tells one number from another."""
+    noise = np.random.default_rng(number).normal(0, 25, (side, side, 3))
+    pixels = np.clip(np.array(COLOURS[colour]) + noise, 0, 255).astype(np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def files(*contents: bytes, name: str = "image.png") -> list[tuple[str, tuple[str, bytes]]]:
+    return [("files", (name, content)) for content in contents]
+
+
+def new_service(path: Path, **limits: int) -> Service:
+    encoder = ColourEncoder()
+    project = Project(path, empty_state(space(encoder), has_text=False), journal=True)
+    return Service(project, encoder, limits=Limits(**limits))
+
+
+def client_of(service: Service, door: Door | None = None, **options) -> TestClient:
+    return TestClient(make_app(service, door), base_url=HOME, **options)
+
+
+def teach(client: TestClient, count: int = 3, colours: tuple[str, ...] = ("red", "blue")) -> dict:
+    """Learn `count` images of each colour; return the receipt."""
+    labels = {}
+    for colour in colours:
+        sent = client.post("/api/images", files=files(*(picture(colour, number) for number in range(count))))
+        labels |= {seen["image"]: f"colour/{colour}" for seen in sent.json()["images"]}
+    answer = client.post("/api/learn", json={"labels": labels})
+    assert answer.status_code == 200, answer.text
+    return answer.json()

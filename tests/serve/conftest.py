@@ -1,0 +1,24 @@
+"""One empty service, and one that knows two colours."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.serve.building import client_of, new_service, teach
+
+
+@pytest.fixture
+def service(tmp_path):
+    return new_service(tmp_path / "m.hycal")
+
+
+@pytest.fixture
+def client(service):
+    with client_of(service) as client:
+        yield client
+
+
+@pytest.fixture
+def taught(client):
+    teach(client)
+    return client

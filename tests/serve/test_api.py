@@ -1,0 +1,190 @@
+"""Every route, and that what was answered is on the disk."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from hycal import HyCal
+from hycal.project import Project
+from tests.serve.building import client_of, files, new_service, picture, teach
+
+
+def best(answer: dict) -> str:
+    return answer["candidates"][0]["label"]
+
+
+def test_an_empty_model_says_what_to_do(client):
+    info = client.get("/api/info").json()
+    assert (info["classes"], info["images"], info["undo"], info["bytes"]) == (0, 0, None, 0)
+    answer = client.post("/api/classify", files=files(picture("red")))
+    assert answer.status_code == 400
+    assert "Learn a folder first" in answer.json()["detail"]
+    assert client.get("/api/map").json()["points"] == []
+    assert client.get("/api/classes").json()["classes"] == []
+    assert client.get("/api/accuracy").json()["overall"] is None
+
+
+def test_learn_is_one_step_on_the_disk(client, service):
+    receipt = teach(client, count=4)
+    assert receipt["images"] == {"colour/red": 4, "colour/blue": 4}
+    on_disk = Project(service.project.path).state
+    assert on_disk.hash == receipt["after"] == client.get("/api/info").json()["model"]
+    assert len(on_disk.history) == 1
+
+
+def test_classify_tells_colours_apart_with_evidence(taught):
+    told = taught.post("/api/classify?why=true", files=files(picture("red", 9), picture("blue", 9))).json()
+    assert [best(answer) for answer in told["answers"]] == ["colour/red", "colour/blue"]
+    first = told["answers"][0]["candidates"][0]
+    parts = first["evidence"]["parts"]
+    assert parts["cosine_share"] + parts["distance_share"] == pytest.approx(1 / (1 + np.exp(-first["score"])), abs=1e-5)
+    near = first["evidence"]["nearest"][0]
+    assert near["label"] == "colour/red"
+    thumbnail = taught.get(f"/api/thumbnails/{near['image']}")
+    assert thumbnail.headers["content-type"] == "image/jpeg"
+    assert thumbnail.content.startswith(b"\xff\xd8")
+
+
+def test_answers_again_need_no_upload(taught):
+    one = taught.post("/api/classify", files=files(picture("red", 9))).json()["answers"][0]
+    again = taught.post("/api/answers", json={"images": [one["image"]]}).json()["answers"][0]
+    assert again["candidates"] == one["candidates"]
+    missing = taught.post("/api/answers", json={"images": ["0" * 64]})
+    assert missing.status_code == 404
+    assert "Send it again" in missing.json()["detail"]
+
+
+def test_embeddings_as_json_and_npy_give_the_same(taught, service):
+    rows = np.stack([example.row for example in service.state.examples])
+    by_json = taught.post("/api/classify-embeddings", json={"rows": rows.tolist()}).json()
+    buffer = io.BytesIO()
+    np.save(buffer, rows)
+    kind = {"content-type": "application/octet-stream"}
+    by_npy = taught.post("/api/classify-embeddings", content=buffer.getvalue(), headers=kind).json()
+    assert by_json["answers"] == by_npy["answers"]
+    clf = HyCal(fusion="image")
+    for label, shelf in service.state.shelves.items():
+        clf.partial_fit(shelf.rows, [label] * len(shelf.rows), domain=shelf.domain)
+    assert [best(answer) for answer in by_npy["answers"]] == clf.predict(rows).tolist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (np.zeros((2, 48)), "float32"),
+        (np.zeros((2, 7), np.float32), "48"),
+        (np.zeros(48, np.float32), "shape"),
+        (np.full((1, 48), np.nan, np.float32), "NaN"),
+        (np.zeros((1, 48), np.float32), "all zeros"),
+        (np.array([{"a": 1}]), "no .npy file"),
+    ],
+)
+def test_embeddings_that_make_no_sense(taught, rows, reason):
+    buffer = io.BytesIO()
+    np.save(buffer, rows, allow_pickle=True)
+    kind = {"content-type": "application/octet-stream"}
+    answer = taught.post("/api/classify-embeddings", content=buffer.getvalue(), headers=kind)
+    assert answer.status_code == 400
+    assert reason in answer.json()["detail"]
+
+
+def test_correct_moves_an_image_and_is_on_the_disk_at_once(taught, service):
+    seen = taught.post("/api/classify", files=files(picture("green", 1))).json()["answers"][0]
+    done = taught.post("/api/correct", json={"image": seen["image"], "label": "colour/green"}).json()
+    assert best(done["answer"]) == "colour/green"
+    assert done["answer"]["learned_as"] == "colour/green"
+    assert set(done["milliseconds"]) == {"changing", "answering"}
+    assert Project(service.project.path).state.hash == done["after"]  # another process would see it
+    moved = taught.post("/api/correct", json={"image": seen["image"], "label": "colour/blue"}).json()
+    assert "not colour/green" in moved["what"]
+    assert [row["label"] for row in taught.get("/api/classes").json()["classes"]] == ["colour/blue", "colour/red"]
+
+
+def test_corrections_move_from_the_journal_into_the_file_when_the_server_ends(tmp_path):
+    service = new_service(tmp_path / "m.hycal")
+    with client_of(service) as client:
+        teach(client)
+        before = service.project.path.read_bytes()
+        seen = client.post("/api/classify", files=files(picture("green", 1))).json()["answers"][0]
+        done = client.post("/api/correct", json={"image": seen["image"], "label": "colour/green"}).json()
+        assert service.project.path.read_bytes() == before
+        assert (tmp_path / "m.hycal.journal").exists()
+    assert not (tmp_path / "m.hycal.journal").exists()
+    assert Project(service.project.path).state.hash == done["after"]
+    assert service.project.path.read_bytes() != before
+
+
+def test_rename_forget_undo_history(taught):
+    whole = taught.get("/api/info").json()["model"]
+    assert taught.post("/api/rename", json={"old": "colour", "new": "paint"}).json()["what"] == "colour to paint"
+    assert taught.post("/api/rename", json={"old": "paint/red", "new": "scarlet"}).status_code == 200
+    assert [row["label"] for row in taught.get("/api/classes").json()["classes"]] == ["paint/blue", "paint/scarlet"]
+    forgotten = taught.post("/api/forget", json={"name": "paint/blue"}).json()
+    assert forgotten["images"] == {"paint/blue": 3}
+    image = taught.get("/api/examples", params={"label": "paint/scarlet"}).json()["examples"][0]["image"]
+    assert taught.post("/api/forget", json={"image": image}).json()["images"] == {"paint/scarlet": 1}
+    for _ in range(4):
+        last = taught.post("/api/undo").json()
+    assert last["after"] == whole
+    actions = [entry["action"] for entry in taught.get("/api/history").json()["entries"]]
+    assert actions == ["undo"] * 4 + ["forget", "forget", "rename", "rename", "learn"]
+    assert taught.get("/api/info").json()["undo"].startswith("learn")
+
+
+def test_forgotten_for_good_leaves_nothing_to_undo(taught, service):
+    receipt = taught.post("/api/forget", json={"name": "colour/red", "for_good": True}).json()
+    assert not receipt["undoable"]
+    assert taught.post("/api/undo").status_code == 400
+
+
+def test_accuracy_and_map_belong_to_the_model_they_name(taught):
+    model = taught.get("/api/info").json()["model"]
+    accuracy, chart = taught.get("/api/accuracy").json(), taught.get("/api/map").json()
+    assert accuracy["model"] == chart["model"] == model
+    assert accuracy["overall"] == {"right": 6, "total": 6}
+    assert [row["left_out"]["total"] for row in accuracy["classes"]] == [3, 3]
+    xs = {point["label"]: point["x"] for point in chart["points"]}
+    assert sorted(xs.values()) == pytest.approx([-1, 1])
+
+
+def test_another_process_changes_the_file_and_the_server_sees_it(taught, service):
+    other = Project(service.project.path)
+    receipt = other.forget("colour/blue")
+    assert taught.get("/api/info").json()["model"] == receipt.after
+
+
+@pytest.mark.parametrize("label", ["red", "/red", "colour/", " colour/red", "a\nb/c", "x" * 300, "colour/\x00"])
+def test_labels_that_are_none(taught, label):
+    seen = taught.post("/api/classify", files=files(picture("green", 1))).json()["answers"][0]
+    before = taught.get("/api/info").json()
+    assert taught.post("/api/correct", json={"image": seen["image"], "label": label}).status_code in (400, 422)
+    assert taught.get("/api/info").json() == before
+
+
+@pytest.mark.parametrize("body", [{}, {"name": "a", "image": "0" * 64}, {"name": "a", "path": "/etc"}, []])
+def test_forget_wants_one_target(taught, body):
+    assert taught.post("/api/forget", json=body).status_code == 422
+
+
+def test_without_the_encoder_embeddings_still_work(tmp_path, taught, service):
+    from hycal.serve.service import Service
+
+    bare = Service(Project(service.project.path), None, why_no_encoder="Get it with `hycal encoders get`.")
+    row = service.state.examples[0].row.tolist()
+    with client_of(bare) as client:
+        answer = client.post("/api/classify", files=files(picture("red")))
+        assert answer.status_code == 400
+        assert "hycal encoders get" in answer.json()["detail"]
+        assert client.post("/api/classify-embeddings", json={"rows": [row]}).status_code == 200
+
+
+def test_the_openapi_document_describes_every_route(client):
+    document = client.get("/openapi.json").json()
+    assert len(document["paths"]) == 17
+    for path, methods in document["paths"].items():
+        for method in methods.values():
+            assert method["summary"], path
+            assert "400" in method["responses"], path

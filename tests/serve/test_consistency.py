@@ -1,0 +1,73 @@
+"""Many at once: readers see a whole model, old or new, and whatever was answered is on the disk."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from hycal.project import Project
+from tests.serve.building import client_of, files, new_service, picture, teach
+
+
+def test_readers_see_whole_models_while_others_write(tmp_path):
+    service = new_service(tmp_path / "m.hycal")
+    with client_of(service) as client:
+        known = {teach(client)["after"]}
+        images = [
+            client.post("/api/images", files=files(picture(colour, 50 + number))).json()["images"][0]["image"]
+            for number in range(4)
+            for colour in ("green", "grey")
+        ]
+        asked = client.post("/api/images", files=files(picture("red", 99))).json()["images"][0]["image"]
+        ending = threading.Event()
+        models: dict[str, set[tuple]] = {}
+
+        def read() -> int:
+            count = 0
+            while not ending.is_set():
+                told = client.post("/api/answers?top=9", json={"images": [asked]}).json()
+                seen = tuple((one["label"], round(one["score"], 5)) for one in told["answers"][0]["candidates"])
+                models.setdefault(told["model"], set()).add(seen)
+                table = client.get("/api/classes").json()
+                models.setdefault(table["model"], set())
+                assert len(client.get("/api/map").json()["points"]) in (2, 3, 4)
+                count += 1
+            return count
+
+        def write(number: int) -> None:
+            image, label = images[number], "colour/green" if number % 2 else "colour/grey"
+            corrected = client.post("/api/correct", json={"image": image, "label": label}).json()
+            known.update((corrected["before"], corrected["after"]))
+            assert corrected["after"] != corrected["before"]
+            if number % 3 == 0:
+                moved = client.post("/api/forget", json={"image": image}).json()
+                known.update((moved["before"], moved["after"]))
+
+        with ThreadPoolExecutor(5) as pool:
+            readers = [pool.submit(read) for _ in range(2)]
+            writers = [pool.submit(write, number) for number in range(len(images))]
+            for writer in writers:
+                writer.result(60)
+            ending.set()
+            assert sum(reader.result(60) for reader in readers) > 0
+        assert set(models) <= known  # no model was ever seen that no change had made
+        assert all(len(seen) <= 1 for seen in models.values())  # and each gave one and the same answer
+        info = client.get("/api/info").json()
+        assert Project(service.project.path).state.hash == info["model"]
+        assert info["images"] == 6 + len(images) - 3
+    assert Project(service.project.path).state.hash == info["model"]
+
+
+def test_two_corrections_of_one_image_at_once_leave_it_in_one_class(tmp_path):
+    service = new_service(tmp_path / "m.hycal")
+    with client_of(service) as client:
+        teach(client)
+        image = client.post("/api/images", files=files(picture("green", 1))).json()["images"][0]["image"]
+        with ThreadPoolExecutor(2) as pool:
+            labels = ["colour/green", "colour/lime"]
+            done = list(
+                pool.map(lambda label: client.post("/api/correct", json={"image": image, "label": label}), labels)
+            )
+        assert [answer.status_code for answer in done] == [200, 200]
+        rows = {row["label"]: row["shots"] for row in client.get("/api/classes").json()["classes"]}
+        assert sum(rows.get(label, 0) for label in labels) == 1

@@ -1,0 +1,56 @@
+"""Model files that `serve` did not make: other methods, labels that are numbers, classes without images."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hycal import METHODS, NCM, HyCal
+from hycal.project import Project
+from hycal.serve.service import Service
+from tests.serve.building import ColourEncoder, client_of, files, picture
+
+READS = ("info", "classes", "accuracy", "map", "history")
+
+
+def served(path, classifier):
+    classifier.save(path)
+    return client_of(Service(Project(path, journal=True), ColourEncoder()))
+
+
+def rows(count: int) -> np.ndarray:
+    return np.abs(np.random.default_rng(count).normal(size=(count, 48)))
+
+
+def test_labels_that_are_numbers(tmp_path):
+    with served(tmp_path / "m.hycal", HyCal(fusion="image").fit(rows(6), [1, 1, 2, 2, 3, 3])) as client:
+        for path in READS:
+            assert client.get(f"/api/{path}").status_code == 200, path
+        seen = client.post("/api/classify?why=true", files=files(picture("red"))).json()["answers"][0]
+        assert seen["candidates"][0]["label"] in ("1", "2", "3")
+        answer = client.post("/api/correct", json={"image": seen["image"], "label": "colour/red"})
+        assert answer.status_code == 400
+        assert "one kind" in answer.json()["detail"]
+        assert client.post("/api/forget", json={"name": "2"}).json()["images"] == {"2": 2}
+
+
+def test_classes_that_have_no_images_yet(tmp_path):
+    text = rows(2) / np.linalg.norm(rows(2), axis=1, keepdims=True)
+    clf = METHODS["ZeroShot"]().fit(rows(2), ["a/x", "a/y"], domain="a", text={"a/x": text[0], "a/y": text[1]})
+    clf.announce({"a/z": text[0]}, domain="a")
+    with served(tmp_path / "m.hycal", clf) as client:
+        for path in READS:
+            assert client.get(f"/api/{path}").status_code == 200, path
+        assert client.post("/api/classify?why=true", files=files(picture("red"))).status_code == 200
+
+
+@pytest.mark.parametrize("method", [NCM, *(METHODS[name] for name in ("SLDA", "FeCAM", "RanPAC"))])
+def test_other_methods(tmp_path, method):
+    with served(tmp_path / "m.hycal", method().fit(rows(8), ["a/x", "a/x", "a/y", "a/y"] * 2, domain="a")) as client:
+        for path in READS:
+            assert client.get(f"/api/{path}").status_code == 200, path
+        told = client.post("/api/classify?why=true", files=files(picture("red"))).json()["answers"][0]
+        assert told["candidates"][0]["evidence"]["parts"] is None
+        done = client.post("/api/correct", json={"image": told["image"], "label": "a/new"})
+        assert done.status_code == 200
+        assert Project(tmp_path / "m.hycal").state.hash == done.json()["after"]
