@@ -136,10 +136,11 @@ def soak(server: Served, state: State, seconds: float) -> bool:
     """Keep the server busy; return whether its memory was flat."""
     requests, changes = [embeddings(state, 1), embeddings(state, ROWS), *images(4)], corrections(state)
     samples: list[tuple[float, float]] = []
-    began, answered = time.monotonic(), 0
+    began, answered, reopened = time.monotonic(), 0, 0
     for _ in range(_SAMPLES):
         tally, changing = asyncio.run(load(server, requests, changes, clients=8, seconds=seconds / _SAMPLES))
         answered += len(tally.seconds) + len(changing.seconds)
+        reopened += tally.reopened + changing.reopened
         samples.append((time.monotonic() - began, server.megabytes))
         if tally.refused or changing.refused:
             print(f"{tally.refused + changing.refused} requests failed")
@@ -147,7 +148,10 @@ def soak(server: Served, state: State, seconds: float) -> bool:
     at, megabytes = np.array(samples).T[:, _SAMPLES // 2 :]
     slope = float(np.polyfit(at, megabytes, 1)[0])
     growth = slope * (at[-1] - at[0]) / float(np.median(megabytes))
-    print(f"soak: {answered:,} requests in {at[-1]:.0f} s; memory {samples[0][1]:.0f} MB after the first", end="")
+    print(
+        f"soak: {answered:,} requests in {at[-1]:.0f} s, {reopened} connections reopened; memory {samples[0][1]:.0f} MB after the first",
+        end="",
+    )
     print(f" {seconds / _SAMPLES:.1f} s, {megabytes[-1]:.0f} MB at the end; second half {slope * 60:+.2f} MB a minute")
     return bool(growth <= MOST_GROWTH)
 

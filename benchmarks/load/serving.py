@@ -44,13 +44,19 @@ def served(model: Path) -> Iterator[Served]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-c", "from hycal.cli import app; app()", "serve", str(model), "--port", str(port)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+    log = model.with_name("server.log")
+    with log.open("w") as errors, subprocess.Popen(command, stderr=errors) as process:
         try:
             _wait(port)
             yield Served(process.pid, port)
         finally:
+            died = process.poll()
             process.send_signal(signal.SIGINT)
             process.wait(_PATIENCE)
+            if died is not None:
+                raise RuntimeError(f"the server died with code {died}: {log.read_text()[-2000:]}")
+            if "Traceback" in log.read_text():
+                raise RuntimeError(f"the server met an error of its own: {log.read_text()[-2000:]}")
 
 
 def _wait(port: int) -> None:
