@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo test test-browser test-cluster test-torch fuzz screenshots lint bench methods clean
+.PHONY: help demo test test-browser test-cluster test-torch fuzz audit screenshots lint bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -55,6 +55,11 @@ fuzz:  ## coverage-guided fuzzing of all that reads strangers' bytes, FUZZ_SECON
 	.venv-fuzz/bin/pip install --quiet --disable-pip-version-check --editable '.[fuzz]' || { echo "There is no atheris for this Python; try make fuzz PYTHON=python3.12. The same targets run with random damage in make test."; exit 1; }
 	OPENBLAS_NUM_THREADS=1 .venv-fuzz/bin/python -m fuzz --seconds $(or $(FUZZ_SECONDS),60)
 
+audit: $(READY)  ## every dependency with version and licence; known vulnerabilities, where the service can be asked
+	$(PYTHON) -m venv .venv-audit
+	-.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/python tools/audit.py --pip-audit .venv-audit/bin/pip-audit
+
 bench: $(READY)  ## speed and memory against the dense reference
 	$(BIN)/python -m benchmarks.scoring
 
@@ -63,5 +68,5 @@ methods: $(READY)  ## time, memory and accuracy of every method on real embeddin
 	$(BIN)/python -m benchmarks.stream
 
 clean:  ## remove everything that make made
-	rm -rf .venv demo .venv-torch .venv-cluster .venv-fuzz fuzz-found build dist \
+	rm -rf .venv demo .venv-torch .venv-cluster .venv-fuzz .venv-audit fuzz-found build dist \
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
