@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo test test-browser test-cluster test-torch fuzz audit screenshots lint bench methods clean
+.PHONY: help demo studies test test-browser test-cluster test-torch fuzz audit screenshots lint bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -14,9 +14,13 @@ $(READY): pyproject.toml
 	@touch $@
 
 demo: $(READY)  ## the benchmark on the bundled disciplines: all methods, four seeds, then the report (results in demo/)
-	$(BIN)/hycal bench run xd8-balanced xd8-cross-scale xd8-high-scale --methods "all study:metrics" --out demo
-	$(BIN)/hycal bench run xd8-high-scale --methods "study:alpha-beta study:lambda-gamma" --seeds 0 --out demo
+	$(BIN)/hycal bench run xd8-balanced xd8-cross-scale xd8-high-scale --out demo
 	test -f demo/efficiency.json || $(BIN)/hycal bench efficiency --out demo
+	$(BIN)/hycal bench report demo
+
+studies: demo  ## the same, with the metric ablation, the parameter grids of HyCal, and tuned methods
+	$(BIN)/hycal bench run xd8-balanced xd8-cross-scale xd8-high-scale --methods "study:metrics study:tuned" --out demo
+	$(BIN)/hycal bench run xd8-high-scale --methods "study:alpha-beta study:lambda-gamma" --seeds 0 --out demo
 	$(BIN)/hycal bench report demo
 
 lint: $(READY)  ## style, types, import contract
