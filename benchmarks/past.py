@@ -2,15 +2,13 @@
 
 Tables: accuracy after the last step and calibration error on five real domains (balanced, cross-scale and high-scale
 shots, four seeds, images alone), the same on the bundled xd8 embeddings, cars with text, rejection of unknown classes
-and domains, and the cost beside HyCal. Every row of the accuracy tables is kept in --out, so a run that was
-stopped goes on; --queries asks fewer of each domain.
+and domains, the cost beside HyCal, tuning, and what each part adds. Every row of the accuracy tables and of the last is
+kept in --out, so a run that was stopped goes on; --queries asks fewer of each domain.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -19,124 +17,13 @@ from pathlib import Path
 import numpy as np
 from scipy.special import logsumexp
 
-from benchmarks.real import Domain, stream
-from hycal import (
-    GDA,
-    KLDA,
-    NCM,
-    SLDA,
-    DualRAIL,
-    FeCAM,
-    HierarchicalHyCal,
-    HyCal,
-    PrimalRAIL,
-    RanPAC,
-    TipAdapter,
-    ZeroShot,
-)
+from benchmarks.past_ablation import ablation_table
+from benchmarks.past_streams import METHODS, SEEDS, SHOTS, TEXT, Kept, cars, five, learned, measured, xd8
+from benchmarks.real import Domain
+from hycal import HierarchicalHyCal
 from hycal.base import IncrementalClassifier
-from hycal.bench.embedded import load_domains
-from hycal.bench.metrics import auroc, calibration_error, false_positives
-from hycal.bench.sampling import draw_samples
-from hycal.bench.settings import load_setting
+from hycal.bench.metrics import auroc, false_positives
 from hycal.validation import Doubles
-
-SEEDS = (0, 1, 42, 1993)
-#: The paper's shots where it has the domain, 5 where it has not; cross-scale: 5 to all there are, by class.
-SHOTS: Mapping[str, Mapping[str, int]] = {
-    "balanced": {"aircraft": 5, "dtd": 10, "flowers": 5, "cars": 5, "sun397": 5},
-    "cross-scale": {"aircraft": 16, "dtd": 24, "flowers": 16, "cars": 16, "sun397": 8},
-    "high-scale": {"aircraft": 10, "dtd": 20, "flowers": 10, "cars": 5, "sun397": 5},
-}
-METHODS: Mapping[str, Callable[[], IncrementalClassifier]] = {
-    "HierarchicalHyCal": HierarchicalHyCal,
-    "HyCal": lambda: HyCal(fusion="image"),
-    "NCM": NCM,
-    "SLDA": SLDA,
-    "GDA": lambda: GDA(zero_shot="none"),
-    "FeCAM": FeCAM,
-    "TipAdapter": lambda: TipAdapter(zero_shot="none"),
-    "DualRAIL": lambda: DualRAIL(zero_shot="none"),
-    "KLDA": KLDA,
-    "PrimalRAIL": lambda: PrimalRAIL(zero_shot="none"),
-    "RanPAC": lambda: RanPAC(ridge="joint"),
-}
-TEXT: Mapping[str, Callable[[], IncrementalClassifier]] = {
-    "HierarchicalHyCal": HierarchicalHyCal,
-    "ZeroShot": ZeroShot,
-    "HyCal": HyCal,
-    "GDA": GDA,
-    "TipAdapter": TipAdapter,
-    "DualRAIL": DualRAIL,
-}
-
-
-def five(setting: str, seed: int, queries: int | None) -> list[Domain]:
-    """Return the five domains with the shots of a setting, drawn by seed."""
-    return [_drawn(domain, setting, seed) for domain in stream(shots=None, queries=queries)]
-
-
-def _drawn(domain: Domain, setting: str, seed: int) -> Domain:
-    rng, counts = np.random.default_rng([seed, *domain.name.encode()]), random.Random(f"{seed}/{domain.name}")
-    most, rows = SHOTS[setting][domain.name], []
-    for label in np.unique(domain.y):
-        shots = counts.randint(5, most) if setting == "cross-scale" else most
-        rows.append(rng.permutation(np.flatnonzero(domain.y == label))[:shots])
-    chosen = np.concatenate(rows)
-    return Domain(domain.name, domain.X[chosen], domain.y[chosen], domain.queries, domain.answers, None)
-
-
-def xd8(setting: str, seed: int) -> list[Domain]:
-    """Return the bundled domains with the shots of a setting of the benchmark."""
-    chosen = load_setting(f"xd8-{setting}")
-    embedded = load_domains(chosen)
-    samples = draw_samples(chosen, seed, {name: domain.train_y for name, domain in embedded.items()})
-    return [
-        Domain(
-            name,
-            domain.train_x[list(samples[name].rows)],
-            np.array(domain.labels)[list(samples[name].labels)],
-            domain.test_x,
-            np.array(domain.labels)[domain.test_y],
-            None,
-        )
-        for name, domain in embedded.items()
-    ]
-
-
-def learned(method: Callable[[], IncrementalClassifier], domains: Sequence[Domain]) -> IncrementalClassifier:
-    """Learn the domains in order."""
-    classifier = method()
-    for domain in domains:
-        classifier.partial_fit(domain.X, domain.y, domain=domain.name, text=domain.text)
-    return classifier
-
-
-def measured(classifier: IncrementalClassifier, domains: Sequence[Domain]) -> tuple[float, float]:
-    """Return the mean accuracy over domains, and the calibration error over all queries."""
-    hits, chances = [], []
-    for domain in domains:
-        probabilities = classifier.predict_proba(domain.queries)
-        hits.append(classifier.classes_[probabilities.argmax(axis=1)] == domain.answers)
-        chances.append(probabilities.max(axis=1))
-    accuracy = 100.0 * float(np.mean([hit.mean() for hit in hits]))
-    return accuracy, calibration_error(np.concatenate(chances), np.concatenate(hits))
-
-
-class Kept:
-    """Measured cells in a JSON file, so that what was measured is not measured again."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.cells: dict[str, list[float]] = json.loads(path.read_text()) if path.is_file() else {}
-
-    def __call__(self, key: str, measure: Callable[[], Sequence[float]]) -> list[float]:
-        """Return the cell, measuring it if it is not there."""
-        if key not in self.cells:
-            self.cells[key] = [round(value, 4) for value in measure()]
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text(json.dumps(self.cells, indent=1, sort_keys=True) + "\n")
-        return self.cells[key]
 
 
 def accuracy_table(title: str, domains: Callable[[str, int], list[Domain]], kept: Kept, rows: Sequence[str]) -> None:
@@ -167,15 +54,9 @@ def text_table() -> None:
     shots = (2, 5, 10, 16)
     print("\ncars with text, the first shots of each class: accuracy")
     print(f"{'':18}" + "".join(f"{k:>8}" for k in shots), flush=True)
-    cells = {k: _cars(k) for k in shots}
+    cells = {k: cars(k) for k in shots}
     for name, method in TEXT.items():
         print(f"{name:18}" + "".join(f"{d.accuracy(learned(method, [d])):8.1f}" for d in cells.values()), flush=True)
-
-
-def _cars(shots: int) -> Domain:
-    full = stream(["cars"], shots=None)[0]
-    rows = np.concatenate([np.flatnonzero(full.y == label)[:shots] for label in np.unique(full.y)])
-    return Domain("cars", full.X[rows], full.y[rows], full.queries, full.answers, full.text)
 
 
 def rejection_scores(classifier: IncrementalClassifier, domains: Sequence[Domain], X: Doubles) -> dict[str, Doubles]:
@@ -262,11 +143,32 @@ def cost_table() -> None:
         print(f"{name:18} learn {took[0]:.3f} s ({ratio[0]:.1f}x), {len(X)} queries {took[1]:.3f} s ({ratio[1]:.1f}x)")
 
 
+def tuning_table(queries: int, rows: Sequence[str]) -> None:
+    """Print what `tune()` takes and changes on the balanced stream of the five domains, seed 0."""
+    domains = five("balanced", 0, queries)
+    samples = sum(len(domain.y) for domain in domains)
+    print(f"\nTuning by {samples} samples of five domains: accuracy and calibration error, seconds (of processors)")
+    print(f"{'':18}{'default':>9}{'ECE':>6}{'tuned':>8}{'ECE':>6}{'seconds':>10}", flush=True)
+    for name in rows:
+        classifier = learned(METHODS[name], domains)
+        default, before = measured(classifier, domains), classifier.get_params()
+        start = time.perf_counter(), time.process_time()
+        classifier.tune()
+        seconds, busy = time.perf_counter() - start[0], time.process_time() - start[1]
+        tuned = measured(classifier, domains)
+        changed = {key: value for key, value in classifier.get_params().items() if value != before[key]}
+        print(
+            f"{name:18}{default[0]:9.1f}{default[1]:6.1f}{tuned[0]:8.1f}{tuned[1]:6.1f}{seconds:6.1f} ({busy:.1f})  "
+            + ", ".join(f"{key} {value}" for key, value in changed.items()),
+            flush=True,
+        )
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/past.json"))
-    parser.add_argument("--only", nargs="*", choices=["five", "xd8", "text", "rejection", "cost"])
+    parser.add_argument("--only", nargs="*", choices=["five", "xd8", "text", "rejection", "cost", "tune", "ablation"])
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--queries", type=int, default=800, help="of each of the five domains, evenly spaced")
     options = parser.parse_args()
@@ -279,6 +181,8 @@ def main() -> None:
         "text": text_table,
         "rejection": lambda: rejection_table(queries // 2),
         "cost": cost_table,
+        "tune": lambda: tuning_table(queries, options.methods),
+        "ablation": lambda: ablation_table(queries, kept),
     }
     for name, table in tables.items():
         if not options.only or name in options.only:

@@ -1,0 +1,142 @@
+"""What each part of HierarchicalHyCal adds: the same streams without it.
+
+A part is taken away by replacing what the classifier is built from: the hierarchy, or the fit of its weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from benchmarks.past_streams import SEEDS, Kept, cars, five, learned, measured, xd8
+from benchmarks.real import Domain
+from hycal import HierarchicalHyCal
+from hycal.classifiers import hierarchical
+from hycal.hierarchy import DomainGaussians, Hierarchy, Prior
+from hycal.shrinking import build
+from hycal.tempering import fit_weights
+from hycal.validation import Doubles
+
+_MUCH = 1e9
+_SETTINGS: Mapping[str, Callable[[int, int], list[Domain]]] = {
+    "xd8 balanced": lambda seed, queries: xd8("balanced", seed),
+    "xd8 cross": lambda seed, queries: xd8("cross-scale", seed),
+    "xd8 high": lambda seed, queries: xd8("high-scale", seed),
+    "five balanced": lambda seed, queries: five("balanced", seed, queries),
+}
+_SHOTS = (2, 5, 10, 16)
+
+
+def _no_direction(hierarchy: Hierarchy) -> Hierarchy:
+    return replace(hierarchy, domains=tuple(replace(domain, radius=0.0) for domain in hierarchy.domains))
+
+
+def _plain_means(hierarchy: Hierarchy) -> Hierarchy:
+    prior = replace(hierarchy.prior, between=np.full_like(hierarchy.prior.between, _MUCH))
+    return replace(hierarchy, prior=prior, domains=tuple(map(_plain, hierarchy.domains)))
+
+
+def _plain(domain: DomainGaussians) -> DomainGaussians:
+    return replace(domain, posterior=domain.plain, radius=float(np.sqrt(np.mean(np.sum(domain.plain**2, axis=1)))))
+
+
+class _Seen(Prior):
+    """A prior in which a sample that is left out stays in B."""
+
+    def posterior_without(self, whole: Doubles, offsets: Doubles, counts: Any) -> Doubles:
+        return self.posterior(offsets, counts)
+
+
+def _kept_in_b(hierarchy: Hierarchy) -> Hierarchy:
+    values = {field.name: getattr(hierarchy.prior, field.name) for field in fields(Prior)}
+    return replace(hierarchy, prior=_Seen(**values))
+
+
+def _direction_alone(evidence: Doubles, own: Any, pull: Any) -> Doubles:
+    """Fit the weights with none for the distance to classes; domains are told by it as ever."""
+    of_classes = (np.arange(len(evidence)) > 0) if len(evidence) > 1 else np.ones(1, bool)
+    return of_classes * fit_weights(evidence * of_classes[:, None, None], own, pull)
+
+
+def _fixed(evidence: Doubles, own: Any, pull: Any) -> Doubles:
+    centre: Doubles = pull.centre.copy()
+    return centre
+
+
+@contextmanager
+def _replaced(**parts: Any) -> Iterator[None]:
+    with ExitStack() as stack:
+        for name, part in parts.items():
+            stack.enter_context(patch.object(hierarchical, name, part))
+        yield
+
+
+def _hierarchy(change: Callable[[Hierarchy], Hierarchy]) -> Any:
+    return _replaced(build=lambda *args, **kwargs: change(build(*args, **kwargs)))
+
+
+#: What is taken away, and how.
+_WITHOUT: Mapping[str, Callable[[], Any]] = {
+    "whole": nullcontext,
+    "without direction": lambda: _hierarchy(_no_direction),
+    "without distance to classes": lambda: _replaced(fit_weights=_direction_alone),
+    "without shrinking of means": lambda: _hierarchy(_plain_means),
+    "without fitted weights": lambda: _replaced(fit_weights=_fixed),
+    "left-out samples stay in B": lambda: _hierarchy(_kept_in_b),
+}
+#: The same by what W0 is worth: W_g = W0, and W_g of the domain's samples with hardly any W0.
+_STRENGTHS: Mapping[str, float] = {
+    "without covariance of domains": _MUCH,
+    "W0 worth d/20 samples": 0.05,
+}
+_ONE_DOMAIN = "without domains"
+
+
+def ablation_table(queries: int, kept: Kept) -> None:
+    """Print accuracy and calibration error without each part, and accuracy on cars with text."""
+    seeds = SEEDS[:2]
+    print(f"\nWithout each part: accuracy after the last step, and calibration error, means of seeds {seeds}")
+    print(f"{'':31}" + "".join(f"{name:>14}{'ECE':>6}" for name in _SETTINGS), flush=True)
+    for row in (*_WITHOUT, *_STRENGTHS, _ONE_DOMAIN):
+        cells = [
+            np.mean(
+                [kept(f"{row}, {queries} queries/{name}/{k}", partial(_cell, row, name, k, queries)) for k in seeds],
+                axis=0,
+            )
+            for name in _SETTINGS
+        ]
+        print(f"{row:31}" + "".join(f"{accuracy:14.1f}{error:6.1f}" for accuracy, error in cells), flush=True)
+    _text_table()
+
+
+def _cell(row: str, setting: str, seed: int, queries: int) -> tuple[float, float]:
+    domains = _SETTINGS[setting](seed, queries)
+    method = partial(HierarchicalHyCal, strength=_STRENGTHS.get(row, 1.0))
+    told = [replace(domain, name="all") for domain in domains] if row == _ONE_DOMAIN else domains
+    with _WITHOUT.get(row, nullcontext)():
+        return measured(learned(method, told), domains)
+
+
+def _text_table() -> None:
+    print(f"\nCars, first shots of each class: accuracy\n{'':31}" + "".join(f"{k:>8}" for k in _SHOTS), flush=True)
+    rows: Mapping[str, tuple[str, str]] = {
+        "whole": ("auto", "whole"),
+        "without text": ("none", "whole"),
+        **{
+            name: ("auto", name)
+            for name in ("without direction", "without shrinking of means", "without fitted weights")
+        },
+    }
+    for row, (text, part) in rows.items():
+        cells = []
+        for shots in _SHOTS:
+            domain = cars(shots)
+            with _WITHOUT[part]():
+                cells.append(domain.accuracy(learned(partial(HierarchicalHyCal, text=text), [domain])))
+        print(f"{row:31}" + "".join(f"{cell:8.1f}" for cell in cells), flush=True)
