@@ -154,8 +154,9 @@ def _compute(work: _Work, out: Path) -> None:
 def _compute_cell(work: _Work, out: Path) -> None:
     began = time.perf_counter()
     text = all(domain.text is not None for domain in work.domains)
-    classifier = work.cell.variant.build(work.cell.setting, text=text)
-    outcome = run_stream(classifier, work.domains, work.samples, work.cell.setting.protocol)
+    setting, variant = work.cell.setting, work.cell.variant
+    classifier = variant.build(setting, text=text)
+    outcome = run_stream(classifier, work.domains, work.samples, setting.protocol, tuned=variant.tuned)
     zero_shot = zero_shot_correct(work.domains)
     seconds = {"seconds": round(time.perf_counter() - began, 3)}
     write_whole(out / TIMING / work.cell.place, json.dumps(seconds).encode())

@@ -144,7 +144,7 @@ def report_command(
     console = Console()
     files = write_report(folder)
     for group in collect(folder).groups:
-        columns = ("last", "average", "s_cde", "forgetting")
+        columns = ("last", "average", "s_cde", "forgetting", "ece")
         table = Table("method", *(TITLES[name] for name in columns), title=f"{group.name} ({group.protocol})", box=None)
         for method in group.methods:
             values = [group.value(method, name) for name in columns]
