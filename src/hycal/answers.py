@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hycal.calibration import Calibration
 from hycal.leave_one_out import HeldOut, Samples, held_out
 from hycal.memory import Derived
 from hycal.records import Records
+from hycal.rejection import Familiarity, check_share, rejected
 from hycal.scoring import probabilities
 from hycal.validation import Doubles, Floats
 
@@ -22,6 +24,10 @@ class Answers:
     @abstractmethod
     def _answer(self, X: npt.ArrayLike, classes: Iterable[Any] | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the scores and the labels of their columns, both of one and the same model."""
+
+    @abstractmethod
+    def _queries(self, X: npt.ArrayLike) -> Floats:
+        """Return queries as unit rows of the model's width."""
 
     @abstractmethod
     def _current(self) -> Derived:
@@ -40,6 +46,11 @@ class Answers:
 
         Parameters that the method chose itself on the samples stay as they are.
         """
+        return None
+
+    @property
+    def _temperature(self) -> float | None:
+        """The temperature of scores that are log probabilities already; None where it is to be fitted."""
         return None
 
     def decision_function(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> npt.NDArray[Any]:
@@ -63,8 +74,56 @@ class Answers:
         return labels[scores.argmax(axis=1)]
 
     def predict_proba(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> Doubles:
-        """Return class probabilities, shape (n, C): the softmax of `decision_function`, not calibrated."""
-        return probabilities(self.decision_function(X, classes))
+        """Return class probabilities, shape (n, C), calibrated on held-out training samples.
+
+        They are the softmax of `decision_function` divided by `temperature_`. The first call after a change holds out
+        up to 1,000 samples; where a method has no closed form for that, 30, and derives a model for each.
+        """
+        return probabilities(self.decision_function(X, classes), self.temperature_)
+
+    def predict_set(
+        self, X: npt.ArrayLike, coverage: float = 0.9, classes: Iterable[Any] | None = None
+    ) -> list[npt.NDArray[Any]]:
+        """Return for each query the labels among which the right one is, with a chance of `coverage` or more.
+
+        Conformal prediction from leave-one-out probabilities. The chance is that of queries drawn as the held-out
+        samples are, about as many of every class; a query of a class never learned, or of images of another kind,
+        has no such promise.
+
+        Returns
+        -------
+        list of arrays of labels
+            The most probable first. Never empty.
+        """
+        check_share("coverage", coverage)
+        scores, labels = self._answer(X, classes)
+        chances = probabilities(scores, self.temperature_)
+        sizes = self._calibration().sets(chances, coverage).sum(axis=1)
+        return [labels[np.argsort(-row, kind="stable")[:size]] for row, size in zip(chances, sizes, strict=True)]
+
+    @property
+    def temperature_(self) -> float:
+        """What scores are divided by in `predict_proba`: maximises the likelihood of held-out samples."""
+        return self._calibration().temperature
+
+    def familiarity(self, X: npt.ArrayLike) -> Doubles:
+        """Return how well queries fit what was learned, shape (n,): 0 for a typical sample; see `hycal.rejection`."""
+        current = self._current()
+        return current.once("familiarity", lambda: Familiarity.of(current.records))(self._queries(X))
+
+    def unknown(self, X: npt.ArrayLike, error: float = 0.05) -> npt.NDArray[np.bool_]:
+        """Return which queries belong to no learned class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        error : float, default=0.05
+            Share of learned images that may be rejected, measured on held-out samples.
+        """
+        check_share("error", error)
+        current = self._current()
+        known = current.once("familiarity", lambda: Familiarity.of(current.records))
+        return rejected(known(self._queries(X)), known.threshold(error))
 
     def leave_one_out(self, rows: npt.ArrayLike | None = None) -> HeldOut:
         """Return the score of every learned sample by the model that never saw it; exact.
@@ -77,3 +136,9 @@ class Answers:
         current = self._current()
         wanted = None if rows is None else np.asarray(rows, dtype=np.intp)
         return held_out(self, current.value, current.records, Samples.of(current.records, wanted))
+
+    def _calibration(self) -> Calibration:
+        current = self._current()
+        return current.once(
+            "calibration", lambda: Calibration.of(self, current.value, current.records, self._temperature)
+        )

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -30,7 +31,9 @@ from hycal.records import ClassRecord
 from hycal.statistics import covariance_factors, directions
 from hycal.validation import Doubles, Floats
 
-_NUMBERS_AT_ONCE = 500_000  # of float64 in one batch while learning: 4 MB, several times over
+_NUMBERS_AT_ONCE = (
+    100_000  # of float64 in one batch while learning: small enough that the allocator keeps and reuses it
+)
 _ROWS_AT_ONCE = 4096  # factor rows in one matrix product: with 1024 queries, a 16 MB result
 
 
@@ -114,8 +117,28 @@ class GaussianBank:
 
     def subset(self, indices: npt.NDArray[np.intp]) -> GaussianBank:
         """Return the bank of the members that were passed to `build` at `indices`."""
-        rows = np.argsort(self.order)[indices]
-        return GaussianBank.build([self.members[row] for row in rows], self.shape, previous=self)
+        rows = self._row_of[indices]
+        order = np.argsort(rows, kind="stable")
+        rows = rows[order]
+        ranks = np.diff(self.starts)[rows]
+        starts = np.concatenate([[0], np.cumsum(ranks)])
+        members = tuple(self.members[row] for row in rows.tolist())
+        return GaussianBank(
+            members=members,
+            shape=self.shape,
+            order=order,
+            starts=starts,
+            means=self.means[rows],
+            lengths=self.lengths[rows] if len(self.lengths) else self.lengths,
+            terms=self.terms[rows],
+            factors=self.factors[np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], ranks)],
+            _rows={id(member): row for row, member in enumerate(members)},
+        )
+
+    @cached_property
+    def _row_of(self) -> npt.NDArray[np.intp]:
+        """Where each member that was passed to `build` is."""
+        return np.argsort(self.order)
 
     @property
     def nbytes(self) -> int:

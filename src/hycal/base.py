@@ -24,7 +24,8 @@ from hycal.contents import content_of
 from hycal.errors import HyCalError
 from hycal.memory import Derived, Memory
 from hycal.records import Records, Step
-from hycal.validation import check_label, check_labels, check_queries, check_samples, check_text
+from hycal.tuning import chosen
+from hycal.validation import Floats, check_label, check_labels, check_queries, check_samples, check_text
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
 
@@ -147,6 +148,13 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
         self.encoder_ = self.encoder_ or other.encoder_
         return self
 
+    def tune(self) -> Self:
+        """Set the parameters to those under which learned samples, each left out in turn, are most likely.
+
+        Uses training samples alone; `hycal.tuning.VALUES` lists what is tried. The samples stay as they are.
+        """
+        return self.set_params(**chosen(self, self._table))
+
     def knowing(self, records: Records) -> Self:
         """Return a classifier of the same parameters that knows `records`; this one stays as it is.
 
@@ -238,9 +246,12 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
         """Return the scores and the labels of their columns, both of one and the same model."""
         current = self._current()
         columns = None if classes is None else current.records.columns(classes)
-        queries = check_queries(X, width=current.records.width, owner=type(self).__name__)
+        queries = self._queries(X)
         labels = current.records.classes
         return self._score(current.value, queries, columns), labels if columns is None else labels[columns]
+
+    def _queries(self, X: npt.ArrayLike) -> Floats:
+        return check_queries(X, width=self._table.width, owner=type(self).__name__)
 
     def _current(self) -> Derived:
         """Return what is derived from the present records and parameters, building it if they changed."""

@@ -73,6 +73,20 @@ class HeldOut:
         return np.asarray(self.scores.argmax(axis=1) == self.samples.own)
 
 
+def spread_rows(records: Records, columns: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
+    """Return at most `most` samples of the classes at `columns`, of each class of two or more as many as find room.
+
+    Classes come in an order that depends on their samples alone: the choice knows no labels and no calls.
+    """
+    starts = np.cumsum(records.counts) - records.counts
+    several = [column for column in columns if records.counts[column] > 1]
+    if len(several) > most:
+        several.sort(key=lambda column: records.ordered[column].statistics.samples[0].tobytes())
+    each = max(most // max(len(several), 1), 1)
+    rows = [starts[column] + np.arange(min(each, records.counts[column])) for column in several[:most]]
+    return np.concatenate(rows) if rows else np.empty(0, np.intp)
+
+
 class Method(Protocol):
     """What is needed of a classifier: `hycal.base.IncrementalClassifier`."""
 

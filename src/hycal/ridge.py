@@ -29,7 +29,8 @@ def gram_matrix(size: int, blocks: Iterable[Doubles]) -> Doubles:
     """Return the lower triangle of the sum of B'B over (k, size) blocks B, in Fortran order; the rest is zero."""
     total: Doubles = np.zeros((size, size), order="F")
     for block in blocks:
-        total = dsyrk(1.0, np.asfortranarray(block), beta=1.0, c=total, trans=1, lower=1, overwrite_c=1)
+        transposed = np.ascontiguousarray(block).T  # in Fortran order without a copy
+        total = dsyrk(1.0, transposed, beta=1.0, c=total, trans=0, lower=1, overwrite_c=1)
     return total
 
 

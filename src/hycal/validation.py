@@ -124,7 +124,11 @@ def check_label(label: object) -> Label:
 
 
 def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_one_kind(labels: Iterable[Label]) -> None:

@@ -122,6 +122,17 @@ def test_best_is_bold_second_underlined_and_missing_stays_missing() -> None:
     assert isinstance(cells["HyCal", "last"], Value)
 
 
+def test_every_table_of_results_has_the_calibration_error_less_being_better(results: Path) -> None:
+    groups = collect(results).groups
+    runs = groups[0].runs["NCM"]
+    assert groups[0].value("NCM", "ece").mean == pytest.approx(np.mean([run.calibration_error for run in runs]))
+    tables = [block for section in all_sections(collect(results)) for block in section.blocks]
+    summaries = [t for t in tables if isinstance(t, ResultTable) and t.columns[0].group is not None]
+    ece = [next(column for column in table.columns if column.title == "ECE") for table in summaries]
+    assert len(ece) >= 6
+    assert {column.better for column in ece} == {"less"}
+
+
 def test_zero_shot_has_a_row_with_the_published_numbers() -> None:
     last = domain_tables(made_up("balanced", "HyCal", zero=40.0))[1]
     name, values = last.rows[-1]
@@ -136,11 +147,11 @@ def test_settings_stand_side_by_side_and_the_missing_one_says_what_to_run() -> N
     results = Results((made_up("balanced", "HyCal", "KLDA:hycal-paper", zero=40.0), made_up("high-scale", "HyCal")))
     table, missing, *_ = blocks_of(results, "s-cde")
     assert isinstance(table, ResultTable)
-    assert table.heads == [("Balanced", 3), ("High-scale", 3)]
+    assert table.heads == [("Balanced", 4), ("High-scale", 4)]
     rows = dict(table.rows)
     assert rows["HyCal"][2].published is not None
     assert rows["HyCal"][2].published.value == 60.92
-    assert np.isnan(rows["KLDA:hycal-paper"][3].mean), "not run there"
+    assert np.isnan(rows["KLDA:hycal-paper"][4].mean), "not run there"
     assert isinstance(missing, NotRun)
     assert missing.commands == (
         'hycal bench run cross-scale --methods "study:paper" --embeddings EMBEDDINGS --out RESULTS',
@@ -150,11 +161,11 @@ def test_settings_stand_side_by_side_and_the_missing_one_says_what_to_run() -> N
 @pytest.mark.parametrize(
     ("anchor", "settings", "columns", "published"),
     [
-        ("two-domain", ["two-domain-general", "two-domain-balanced", "two-domain-imbalanced"], 12, 64.98),
-        ("s-cde", ["balanced", "cross-scale", "high-scale"], 9, 60.92),
-        ("fscil", ["fscil-5", "fscil-10", "fscil-15", "fscil-20"], 12, 60.82),
-        ("backbone-and-x-tail", ["high-scale-datacomp", "x-tail"], 8, 77.44),
-        ("random-orders", ["high-scale@I", "high-scale@II", "high-scale@III", "high-scale@IV"], 12, 53.47),
+        ("two-domain", ["two-domain-general", "two-domain-balanced", "two-domain-imbalanced"], 15, 64.98),
+        ("s-cde", ["balanced", "cross-scale", "high-scale"], 12, 60.92),
+        ("fscil", ["fscil-5", "fscil-10", "fscil-15", "fscil-20"], 16, 60.82),
+        ("backbone-and-x-tail", ["high-scale-datacomp", "x-tail"], 10, 77.44),
+        ("random-orders", ["high-scale@I", "high-scale@II", "high-scale@III", "high-scale@IV"], 16, 53.47),
     ],
 )
 def test_every_table_of_the_paper_has_its_columns_and_published_numbers(
@@ -187,10 +198,28 @@ def test_ablation_and_fusion_compare_variants_of_one_method() -> None:
     assert printed["HyCal[fusion=concat]"].value == 70.25
 
 
+def test_tuned_rows_stand_beside_the_untuned_ones_and_in_no_other_table() -> None:
+    group = made_up("xd8-balanced", "HyCal", "HyCal+tuned", "NCM")
+    table = blocks_of(Results((group,)), "tuned")[-2]
+    assert isinstance(table, ResultTable)
+    assert [name for name, _ in table.rows] == ["HyCal", "HyCal+tuned"]
+    assert group.methods == ["HyCal", "NCM"]
+    assert made_up("balanced", "HyCal+tuned").value("HyCal+tuned", "last").published is None
+
+
 def test_without_results_every_table_and_figure_says_what_to_run() -> None:
     empty = Results((made_up("mine", "NCM"),))
     sections = {section.anchor: section for section in all_sections(empty)}
-    for anchor in ("s-cde", "metrics", "fusion", "random-orders", "two-domain", "fscil", "backbone-and-x-tail"):
+    for anchor in (
+        "s-cde",
+        "metrics",
+        "tuned",
+        "fusion",
+        "random-orders",
+        "two-domain",
+        "fscil",
+        "backbone-and-x-tail",
+    ):
         assert all(isinstance(block, NotRun) for block in sections[anchor].blocks)
     for anchor in ("sensitivity", "cosine-mahalanobis", "prototypes", "missing-settings"):
         assert all(isinstance(block, NotRun) for block in sections[anchor].blocks)
@@ -267,6 +296,7 @@ def test_commands_run_and_report(tmp_path: Path) -> None:
     assert "3 classes have fewer images than shots" in ran.output
     reported = runner.invoke(app, ["report", str(out)])
     assert reported.exit_code == 0, reported.output
+    assert "ECE" in reported.output
     assert "report.html" in reported.output.replace("\n", "")
     listed = runner.invoke(app, ["list"])
     assert "methods: HyCal" in listed.output

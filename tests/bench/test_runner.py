@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from hycal import METHODS, HyCalError
 from hycal.bench import metrics
 from hycal.bench.cells import read_cell
 from hycal.bench.embedded import load_domains, read_domain
-from hycal.bench.protocol import run_stream, zero_shot_correct
+from hycal.bench.protocol import learn_domain, run_stream, zero_shot_correct
 from hycal.bench.runner import grid, run_grid
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import load_setting
@@ -81,6 +82,45 @@ def test_a_cell_reads_back_as_accuracies(tmp_path: Path) -> None:
     assert 30.0 < metrics.last(result.A) <= 100.0
     assert np.isnan(metrics.s_adapt(result.A, result.samples, result.Z))
     assert result.classes["a/class 0"][0] == 3
+
+
+@pytest.mark.parametrize("protocol", ["CIL", "MTIL", "X-TAIL"])
+def test_a_cell_holds_the_calibration_error_of_the_answers_in_the_end(tmp_path: Path, protocol: str) -> None:
+    setting, domains = small_setting(protocol), small_domains()
+    (cell,) = grid([setting], [parse_variant("GDA")], seeds=[0])
+    run_grid([cell], {"small": domains}, tmp_path)
+    samples = draw_samples(setting, 0, {name: domain.train_y for name, domain in domains.items()})
+    fresh = METHODS["GDA"]()
+    for domain in domains.values():
+        learn_domain(fresh, domain, samples[domain.name])
+    chances, hits = [], []
+    for domain in domains.values():
+        candidates = domain.labels if protocol == "MTIL" else fresh.classes_.tolist()
+        probabilities = fresh.predict_proba(domain.test_x, classes=candidates)
+        chances += probabilities.max(axis=1).tolist()
+        hits += (np.array(candidates)[probabilities.argmax(axis=1)] == np.array(domain.labels)[domain.test_y]).tolist()
+    path = tmp_path / "cells" / cell.place
+    assert read_cell(path).calibration_error == pytest.approx(metrics.calibration_error(chances, hits), abs=1e-6)
+    document = json.loads(path.read_bytes())
+    del document["calibration_error"]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert np.isnan(read_cell(path).calibration_error), "files of before had none"
+
+
+def test_a_tuned_cell_tunes_after_each_step_by_what_was_learned(tmp_path: Path) -> None:
+    setting, domains = small_setting(), small_domains(text=False)
+    cells = grid([setting], [parse_variant(label) for label in ("SLDA", "SLDA+tuned")], seeds=[0])
+    run_grid(cells, {"small": domains}, tmp_path)
+    default, tuned = (read_cell(tmp_path / "cells" / cell.place) for cell in cells)
+    assert tuned.method == "SLDA+tuned"
+    samples = draw_samples(setting, 0, {name: domain.train_y for name, domain in domains.items()})
+    fresh = METHODS["SLDA"]()
+    for step, domain in enumerate(domains.values()):
+        learn_domain(fresh, domain, samples[domain.name])
+        right = fresh.tune().predict(domain.test_x) == np.array(domain.labels)[domain.test_y]
+        assert tuned.A[step, step] == pytest.approx(100.0 * right.mean())
+    assert fresh.shrinkage != METHODS["SLDA"]().shrinkage
+    assert tuned.calibration_error != default.calibration_error
 
 
 def test_a_second_run_computes_nothing_and_a_change_recomputes(tmp_path: Path) -> None:
@@ -168,14 +208,14 @@ def command(setting: Path, embeddings: Path, out: Path, *more: str) -> list[str]
 
 def kill_amid_work(arguments: list[str], out: Path, delay: float) -> int:
     """Start a run, kill it `delay` seconds after it finished a run or two; returns how many results it left."""
-    began = len(list((out / "timing").rglob("*.json")))
+    began = len(list((out / "timing").glob("*/[!.]*.json")))
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while process.poll() is None and len(list((out / "timing").rglob("*.json"))) == began:
+    while process.poll() is None and len(list((out / "timing").glob("*/[!.]*.json"))) == began:
         time.sleep(0.002)
     time.sleep(delay)
     process.kill()
     process.wait()
-    return len(list((out / "cells").rglob("[!.]*.json")))
+    return len(list((out / "cells").glob("*/[!.]*.json")))
 
 
 def test_parallel_runs_and_kills_give_the_same_bytes(tmp_path: Path) -> None:

@@ -29,8 +29,13 @@ def test_methods_are_listed_once_in_the_order_named() -> None:
     assert set(labels) == {*METHODS, "HyCal[fusion=concat]"}
 
 
+def test_every_method_but_zero_shot_can_be_tuned() -> None:
+    assert find_study("tuned").labels == tuple(f"{name}+tuned" for name in METHODS if name != "ZeroShot")
+
+
 def test_only_studies_with_tables_of_their_own_are_apart() -> None:
     assert shown_apart("HyCal[metric=cosine]")
+    assert shown_apart("HyCal[alpha=3]+tuned")
     assert not any(shown_apart(label) for label in ("HyCal", "KLDA:hycal-paper", "HyCal[alpha=3]"))
 
 

@@ -11,6 +11,7 @@ import hycal.encoders
 from hycal.commands import embed as embedding_command
 from hycal.commands.embed import embed_command
 from hycal.embedding import read_table
+from hycal.embedding.sharding import encoder_of_worker
 from tests.embedding.test_pipeline import make_mixed_folder
 from tests.embedding.tiny import TinyEncoder, make_folder
 
@@ -21,7 +22,7 @@ app.command("embed")(embed_command)
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Put the tiny encoder in the place of every named one, and the cache in the test's folder."""
-    monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name, *, weights, backend: TinyEncoder())
+    monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name, *, weights, backend, threads=None: TinyEncoder())
     monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "cache"))
 
 
@@ -52,6 +53,20 @@ def test_skipped_files_are_shown_and_written(tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert {Path(row["file"]).name for row in rows} == bad and all(row["reason"] for row in rows)
     assert run(tmp_path / "mixed", "--out", tmp_path / "mixed.npz", "--strict").exit_code == 3
+
+
+def test_a_cluster_writes_the_same_files(tmp_path: Path) -> None:
+    (tmp_path / "mixed").mkdir()
+    make_mixed_folder(tmp_path / "mixed")
+    written = []
+    for name, more in {"alone": [], "cluster": ["--cluster", "local:1"]}.items():
+        arguments = ["--out", tmp_path / f"{name}.npz", "--cache", tmp_path / name, *more]
+        assert run(tmp_path / "mixed", *arguments).exit_code == 0
+        written.append([(tmp_path / f"{name}{end}").read_bytes() for end in (".npz", ".npz.skipped.csv")])
+    encoder_of_worker.cache_clear()
+    assert written[0] == written[1]
+    wrong = run(tmp_path / "mixed", "--out", tmp_path / "x.npz", "--cluster", "slurm:4")
+    assert wrong.exit_code == 1 and "names no cluster" in wrong.output
 
 
 def test_what_newcomers_try(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 import numpy as np
+from hypothesis import strategies as st
 
 from hycal.project import Arrival, Example, Project, Space, empty_state
 
@@ -35,3 +36,23 @@ def pets_and_cars(path: Path) -> Project:
     project.learn([*arrivals("pets/cat", 1, 2, 3), *arrivals("pets/dog", 1, 2)])
     project.learn([*arrivals("cars/mini", 1, 2, 3, 4), *arrivals("cars/cat", 1, 2)])
     return project
+
+
+OPERATIONS = st.lists(
+    st.tuples(st.sampled_from(["learn", "correct", "forget", "rename", "undo"]), st.integers(0, 9), st.integers(0, 3)),
+    max_size=10,
+)
+
+
+def apply(target: Project, action: str, number: int, kind: int) -> None:
+    label = f"d{kind % 2}/c{kind}"
+    if action == "learn":
+        target.learn(arrivals(label, number, number + 1))
+    elif action == "correct":
+        target.correct(example("d0/c0", number), label)
+    elif action == "forget":
+        target.forget(label if number % 2 else f"d{kind % 2}")
+    elif action == "rename":
+        target.rename(label, f"n{number}")
+    else:
+        target.undo()

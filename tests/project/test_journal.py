@@ -5,32 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from hycal import HyCalError, ModelFileError, load
 from hycal.project import Project, empty_state, project
 from hycal.project.journal import journal_of
-from tests.project.building import SPACE, arrivals, example, new_project
+from tests.project.building import OPERATIONS, SPACE, apply, arrivals, example, new_project
 from tests.project.test_project import same
-
-OPERATIONS = st.lists(
-    st.tuples(st.sampled_from(["learn", "correct", "forget", "rename", "undo"]), st.integers(0, 9), st.integers(0, 3)),
-    max_size=10,
-)
-
-
-def apply(target: Project, action: str, number: int, kind: int) -> None:
-    label = f"d{kind % 2}/c{kind}"
-    if action == "learn":
-        target.learn(arrivals(label, number, number + 1))
-    elif action == "correct":
-        target.correct(example("d0/c0", number), label)
-    elif action == "forget":
-        target.forget(label if number % 2 else f"d{kind % 2}")
-    elif action == "rename":
-        target.rename(label, f"n{number}")
-    else:
-        target.undo()
 
 
 def journaled(path) -> Project:

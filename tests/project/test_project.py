@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from hycal import METHODS, HyCal, HyCalError, RanPAC, load
 from hycal.project import UNDO_DEPTH, Arrival, Example, Project
-from tests.project.building import SPACE, arrivals, example, new_project, pets_and_cars
+from tests.project.building import OPERATIONS, SPACE, apply, arrivals, example, new_project, pets_and_cars
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -199,37 +198,21 @@ def test_every_method_is_a_project(tmp_path, method):
     assert not project.state.shelves
 
 
-OPERATIONS = st.lists(
-    st.tuples(st.sampled_from(["learn", "correct", "forget", "rename", "undo"]), st.integers(0, 9), st.integers(0, 3)),
-    max_size=12,
-)
-
-
 @given(operations=OPERATIONS)
 def test_undo_leads_back_through_every_state(tmp_path_factory, operations):
     """Whatever was done, undoing it all goes through the same states backwards, also after reading the file anew."""
     path = tmp_path_factory.mktemp("undo") / "p.hycal"
     project, trail = new_project(path), []
     for action, number, kind in operations:
-        label = f"d{kind % 2}/c{kind}"
         before = project.state
         try:
-            if action == "learn":
-                project.learn(arrivals(label, number, number + 1))
-            elif action == "correct":
-                project.correct(example("d0/c0", number), label)
-            elif action == "forget":
-                project.forget(label if number % 2 else f"d{kind % 2}")
-            elif action == "rename":
-                project.rename(label, f"n{number}")
-            else:
-                project.undo()
-                same(project.state, trail.pop())
-                continue
+            apply(project, action, number, kind)
         except HyCalError:
             assert project.state is before
             continue
-        if project.state.hash != before.hash:
+        if action == "undo":
+            same(project.state, trail.pop())
+        elif project.state.hash != before.hash:
             trail.append(before)
     if project.exists:
         project = Project(path)

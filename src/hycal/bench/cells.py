@@ -1,8 +1,8 @@
 """One cell of the grid: a setting, an order, a seed and a method, with its result as a small JSON file.
 
-A file holds counts, not percentages, and nothing that changes from run to run, so equal inputs give equal bytes; how
-long the cell took is kept apart, in `timing`. The manifest says what the result depends on. A file whose manifest is
-the one that a run would write needs no run.
+A file holds counts rather than percentages, the calibration error, and nothing that changes from run to run, so equal
+inputs give equal bytes; how long the cell took is kept apart, in `timing`. The manifest says what the result depends
+on. A file whose manifest is the one that a run would write needs no run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from hycal.errors import HyCalError
 from hycal.gravity import Gravity
 from hycal.validation import Doubles
 
-FORMAT = 2
+FORMAT = 3
+_DIGITS = 6  # of the calibration error
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ class CellResult:
         Zero-shot accuracy, NaN where there is no text.
     classes : dict
         By label: images learned, and accuracy after the last step.
+    calibration_error : float
+        After the last step, in percent; NaN where it was not measured.
     shortages : int
         Classes that had fewer images than shots.
     nbytes : int
@@ -87,6 +90,7 @@ class CellResult:
     classes: Mapping[str, tuple[int, float]]
     shortages: int
     nbytes: int
+    calibration_error: float = float("nan")
     gravity: Gravity | None = None
 
 
@@ -140,6 +144,7 @@ def encode(
         "asked": [len(domain.test_y) for domain in domains],
         "zero_shot": zero_shot,
         "classes": classes,
+        "calibration_error": round(outcome.calibration_error, _DIGITS),
         "state_bytes": outcome.nbytes,
         "gravity": None if outcome.gravity is None else outcome.gravity.as_json(),
     }
@@ -179,6 +184,7 @@ def read_cell(path: Path) -> CellResult:
             classes={k: (shots, 100.0 * right / total) for k, (shots, right, total) in document["classes"].items()},
             shortages=len(about["shortages"]),
             nbytes=document["state_bytes"],
+            calibration_error=float(document.get("calibration_error", "nan")),
             gravity=None if document.get("gravity") is None else Gravity.from_json(document["gravity"]),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -18,10 +18,12 @@ import numpy.typing as npt
 
 from hycal.base import IncrementalClassifier
 from hycal.bench.embedded import BenchDomain
+from hycal.bench.metrics import calibration_error
 from hycal.bench.sampling import SampleList
 from hycal.classifiers import ZeroShot
 from hycal.gravity import Gravity, measure
-from hycal.validation import Floats
+from hycal.scoring import probabilities
+from hycal.validation import Doubles, Floats
 
 Counts = list[list[int | None]]
 
@@ -36,6 +38,8 @@ class Outcome:
         Right answers after each step on each domain, in the order of learning; None where nothing was asked.
     class_correct : dict
         Right answers after the last step by label.
+    calibration_error : float
+        Expected calibration error after the last step, in percent, over the test images of all domains.
     class_shots : dict
         Images learned of each label.
     nbytes : int
@@ -46,6 +50,7 @@ class Outcome:
 
     correct: Counts
     class_correct: dict[str, int]
+    calibration_error: float
     class_shots: dict[str, int]
     nbytes: int
     gravity: Gravity | None
@@ -56,30 +61,41 @@ def run_stream(
     domains: Sequence[BenchDomain],
     samples: Mapping[str, SampleList],
     protocol: str,
+    *,
+    tuned: bool = False,
 ) -> Outcome:
     """Have `classifier` learn the domains in order, each in one call, and test it after each.
 
-    What was learned is never learned again: a step adds to the statistics of the steps before.
+    What was learned is never learned again: a step adds to the statistics of the steps before. With `tuned` it sets its
+    parameters anew after each step, by what it has learned.
     """
     early = protocol == "X-TAIL" and _announce(classifier, domains)
     correct: Counts = []
-    answers: list[npt.NDArray[Any]] = []
+    answers: list[_Answers] = []
     for step, domain in enumerate(domains):
         learn_domain(classifier, domain, samples[domain.name])
+        if tuned:
+            classifier.tune()
         asked = domains if early else domains[: step + 1]
         answers = _ANSWERS[protocol](classifier, asked)
         correct.append([int(hit.sum()) for hit in _hits(answers, asked)] + [None] * (len(domains) - len(asked)))
     told = protocol == "MTIL" or len(domains) < 2
+    hits = _hits(answers, domains)
     return Outcome(
         correct,
         class_correct={
             label: int(hit[domain.test_y == number].sum())
-            for domain, hit in zip(domains, _hits(answers, domains), strict=True)
+            for domain, hit in zip(domains, hits, strict=True)
             for number, label in enumerate(domain.labels)
         },
+        calibration_error=calibration_error(
+            np.concatenate([answer.chances(classifier.temperature_) for answer in answers]), np.concatenate(hits)
+        ),
         class_shots=dict(zip(classifier.classes_.tolist(), classifier.counts_.tolist(), strict=True)),
         nbytes=classifier.nbytes_,
-        gravity=None if told else measure(classifier, *_asked(domains), answers=np.concatenate(answers)),
+        gravity=None
+        if told
+        else measure(classifier, *_asked(domains), answers=np.concatenate([answer.labels for answer in answers])),
     )
 
 
@@ -111,16 +127,33 @@ def _announce(classifier: IncrementalClassifier, domains: Sequence[BenchDomain])
     return True
 
 
-def _hits(answers: Sequence[npt.NDArray[Any]], domains: Sequence[BenchDomain]) -> list[npt.NDArray[np.bool_]]:
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """The scores of the test images of a domain, and the candidates that are their columns."""
+
+    scores: npt.NDArray[Any]
+    candidates: npt.NDArray[Any]
+
+    @property
+    def labels(self) -> npt.NDArray[Any]:
+        return self.candidates[self.scores.argmax(axis=1)]
+
+    def chances(self, temperature: float) -> Doubles:
+        """Return the probability of each answer."""
+        highest: Doubles = probabilities(self.scores, temperature).max(axis=1)
+        return highest
+
+
+def _hits(answers: Sequence[_Answers], domains: Sequence[BenchDomain]) -> list[npt.NDArray[np.bool_]]:
     """Return which answers are right, domain by domain."""
     pairs = zip(answers, domains, strict=True)
-    return [np.asarray(answer == np.array(domain.labels)[domain.test_y]) for answer, domain in pairs]
+    return [np.asarray(answer.labels == np.array(domain.labels)[domain.test_y]) for answer, domain in pairs]
 
 
-def _all_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[npt.NDArray[Any]]:
+def _all_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[_Answers]:
     queries, _ = _asked(domains)
     ends = np.cumsum([len(domain.test_y) for domain in domains])[:-1]
-    return np.split(classifier.predict(queries), ends)
+    return [_Answers(part, classifier.classes_) for part in np.split(classifier.decision_function(queries), ends)]
 
 
 def _asked(domains: Sequence[BenchDomain]) -> tuple[Floats, npt.NDArray[np.str_]]:
@@ -129,11 +162,14 @@ def _asked(domains: Sequence[BenchDomain]) -> tuple[Floats, npt.NDArray[np.str_]
     return queries, np.concatenate([np.array(domain.labels)[domain.test_y] for domain in domains])
 
 
-def _own_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[npt.NDArray[Any]]:
-    return [classifier.predict(domain.test_x, classes=domain.labels) for domain in domains]
+def _own_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[_Answers]:
+    return [
+        _Answers(classifier.decision_function(domain.test_x, classes=domain.labels), np.array(domain.labels))
+        for domain in domains
+    ]
 
 
-_ANSWERS: Mapping[str, Callable[[Any, Sequence[BenchDomain]], list[npt.NDArray[Any]]]] = {
+_ANSWERS: Mapping[str, Callable[[Any, Sequence[BenchDomain]], list[_Answers]]] = {
     "CIL": _all_classes,
     "MTIL": _own_classes,
     "X-TAIL": _all_classes,

@@ -10,10 +10,10 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from hycal.atomic import write_whole
@@ -24,6 +24,7 @@ from hycal.bench.sampling import SampleList, draw_samples, sample_csv
 from hycal.bench.settings import DEFAULT_ORDER, Setting
 from hycal.bench.variants import Variant
 from hycal.bench.views import make_view, view_manifest, view_place
+from hycal.cluster import each
 
 CELLS, TIMING, SAMPLES, VIEWS = "cells", "timing", "samples", "views"
 Watch = Callable[[int, int], None]
@@ -81,7 +82,7 @@ def run_grid(
     embedded: Mapping[str, Mapping[str, BenchDomain]],
     out: Path,
     *,
-    jobs: int = 1,
+    cluster: str = "local:1",
     watch: Watch = lambda done, total: None,
 ) -> Summary:
     """Compute the cells that have no result in `out` yet.
@@ -93,11 +94,12 @@ def run_grid(
         Domains by setting name.
     out : path
         Gets `cells` (results), `timing` (seconds) and `samples` (lists of training images).
-    jobs : int
-        Processes side by side; -1 for one on each core.
+    cluster : str
+        Where the cells are computed, see `hycal.cluster`; every worker must see `out` under the same path.
     watch : callable
         Told the number of finished and of all cells.
     """
+    out = out.absolute()  # workers may stand elsewhere
     digests = {name: {key: domain.digest() for key, domain in parts.items()} for name, parts in embedded.items()}
     impossible: dict[str, str] = {}
     shortages: dict[str, int] = {}
@@ -117,7 +119,7 @@ def run_grid(
     pending = sorted((work for work in wanted if not work.is_done), key=lambda work: work.is_view, reverse=True)
     done = len(wanted) - len(pending)
     watch(done, len(wanted))
-    for _ in Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_compute)(work, out) for work in pending):
+    for _ in each(partial(_compute, out=out), pending, cluster=cluster):
         done += 1
         watch(done, len(wanted))
     views = sum(work.is_view for work in pending)
@@ -152,8 +154,9 @@ def _compute(work: _Work, out: Path) -> None:
 def _compute_cell(work: _Work, out: Path) -> None:
     began = time.perf_counter()
     text = all(domain.text is not None for domain in work.domains)
-    classifier = work.cell.variant.build(work.cell.setting, text=text)
-    outcome = run_stream(classifier, work.domains, work.samples, work.cell.setting.protocol)
+    setting, variant = work.cell.setting, work.cell.variant
+    classifier = variant.build(setting, text=text)
+    outcome = run_stream(classifier, work.domains, work.samples, setting.protocol, tuned=variant.tuned)
     zero_shot = zero_shot_correct(work.domains)
     seconds = {"seconds": round(time.perf_counter() - began, 3)}
     write_whole(out / TIMING / work.cell.place, json.dumps(seconds).encode())

@@ -78,8 +78,8 @@ def parse_methods(text: str) -> list[Variant]:
 
 
 def shown_apart(label: str) -> bool:
-    """Return whether a variant belongs to a study that has tables of its own."""
-    return any(label in study.labels for study in studies().values() if study.apart)
+    """Return whether a variant is tuned, or belongs to a study that has tables of its own."""
+    return parse_variant(label).tuned or any(label in study.labels for study in studies().values() if study.apart)
 
 
 def _expand(word: str) -> Sequence[Variant]:

@@ -1,7 +1,7 @@
-"""Methods as the benchmark names them: METHOD, METHOD:PROFILE, METHOD[parameter=value, ...].
+"""Methods as the benchmark names them: METHOD, METHOD:PROFILE, METHOD[parameter=value, ...], any of them +tuned.
 
 >>> parse_variant("HyCal[metric=cosine,alpha=20]")
-Variant(method='HyCal', profile='', overrides={'metric': 'cosine', 'alpha': 20})
+Variant(method='HyCal', profile='', overrides={'metric': 'cosine', 'alpha': 20}, tuned=False)
 >>> parse_variant("KLDA:hycal-paper").label
 'KLDA:hycal-paper'
 """
@@ -20,25 +20,26 @@ from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
 from hycal.profiles import profile_parameters
 
-_LABEL = re.compile(r"(?P<method>\w+)(:(?P<profile>[\w-]+))?(\[(?P<overrides>[^\[\]]*)\])?")
+_LABEL = re.compile(r"(?P<method>\w+)(:(?P<profile>[\w-]+))?(\[(?P<overrides>[^\[\]]*)\])?(?P<tuned>\+tuned)?")
 NEEDS_TEXT = ("ZeroShot",)
 _IMAGE_ONLY = {"fusion": "image", "zero_shot": "none"}
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A method, a profile of it ("" for none), and parameters that differ from it."""
+    """A method, a profile of it ("" for none), parameters that differ from it, and whether it is tuned at each step."""
 
     method: str
     profile: str = ""
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    tuned: bool = False
 
     @property
     def label(self) -> str:
         """The variant as it is written."""
         profile = f":{self.profile}" if self.profile else ""
         listed = ",".join(f"{name}={value}" for name, value in sorted(self.overrides.items()))
-        return f"{self.method}{profile}" + (f"[{listed}]" if listed else "")
+        return f"{self.method}{profile}" + (f"[{listed}]" if listed else "") + ("+tuned" if self.tuned else "")
 
     def parameters(self, setting: Setting, *, text: bool) -> dict[str, Any]:
         """Return all parameters in a setting: the method's defaults, the setting's, the profile's, the overrides.
@@ -76,13 +77,15 @@ def parse_variant(label: str) -> Variant:
     """Return the variant that `label` names, or say what is wrong with it."""
     match = _LABEL.fullmatch(label.strip())
     if match is None:
-        raise HyCalError(f"{label!r} is not a method; expected METHOD, METHOD:PROFILE or METHOD[parameter=value].")
+        raise HyCalError(
+            f"{label!r} is not a method; expected METHOD, METHOD:PROFILE or METHOD[parameter=value], and +tuned."
+        )
     if match["method"] not in METHODS:
         raise HyCalError(f"There is no method {match['method']!r}; expected one of {', '.join(METHODS)}.")
     if match["profile"]:
         profile_parameters(match["method"], match["profile"])
     overrides = dict(_assignment(label, part) for part in (match["overrides"] or "").split(",") if part.strip())
-    return Variant(match["method"], match["profile"] or "", overrides)
+    return Variant(match["method"], match["profile"] or "", overrides, tuned=bool(match["tuned"]))
 
 
 def _assignment(label: str, text: str) -> tuple[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from hycal.base import IncrementalClassifier
 from hycal.classifiers.fecam import FeCAM
 from hycal.classifiers.gda import GDA
+from hycal.classifiers.hierarchical import HierarchicalHyCal
 from hycal.classifiers.hycal import HyCal
 from hycal.classifiers.klda import KLDA
 from hycal.classifiers.ncm import NCM
@@ -19,6 +20,7 @@ METHODS: Mapping[str, type[IncrementalClassifier]] = {
     method.__name__: method
     for method in (
         HyCal,
+        HierarchicalHyCal,
         ZeroShot,
         NCM,
         SLDA,
@@ -40,6 +42,7 @@ __all__ = [
     "SLDA",
     "DualRAIL",
     "FeCAM",
+    "HierarchicalHyCal",
     "HyCal",
     "PrimalRAIL",
     "RanPAC",

@@ -227,16 +227,16 @@ class FeCAM(IncrementalClassifier):
         return variant.distance(centre, _shrink(rows, *self._alphas, variant.times))
 
     def _leave_one_out(self, derived: QuadraticBank, records: Records, samples: Samples) -> Doubles:
-        scores = -derived(self._queries(samples.X))
+        scores = -derived(self._transformed(samples.X))
         for row, (x, own) in enumerate(zip(samples.X, samples.own, strict=True)):
             without = records.ordered[own].statistics.remove(x[None])
-            scores[row, own] = -self._form(without).at(self._queries(x[None])[0].astype(np.float64))
+            scores[row, own] = -self._form(without).at(self._transformed(x[None])[0].astype(np.float64))
         return scores
 
-    def _queries(self, X: Floats) -> npt.NDArray[np.floating]:
+    def _transformed(self, X: Floats) -> npt.NDArray[np.floating]:
         return directions(X.astype(np.float64) ** self.beta) if self.variant == "tukey" else X
 
     def _score(self, derived: QuadraticBank, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         self._check_signs(X, "X")
-        scores = -derived(self._queries(X))
+        scores = -derived(self._transformed(X))
         return scores if columns is None else scores[:, columns]

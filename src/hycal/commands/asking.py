@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,7 @@ from hycal import modelfile
 from hycal.commands.embed import embed_images
 from hycal.commands.saying import say
 from hycal.data.listing import list_images
-from hycal.embedding import is_table, read_table
-from hycal.embedding.pipeline import BATCH
+from hycal.embedding import embed, is_table, read_table
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
@@ -47,7 +47,8 @@ def ask(
     images = list_images(source)
     wanted = _wanted([(image.domain, image.label, image.split) for image in images], classifier, source, console)
     encoder = _encoder(classifier, model, choice)
-    result = embed_images([images[at] for at in wanted], encoder, choice.cache, BATCH, console)
+    way = partial(embed, encoder=encoder)
+    result = embed_images([images[at] for at in wanted], encoder, choice.cache, way, console)
     if not len(result.rows):
         raise HyCalError(f"None of the {len(wanted)} images in {source} can be used. {result.skipped[0].reason}")
     labels = list(wanted.values())

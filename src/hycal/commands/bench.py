@@ -16,6 +16,7 @@ from rich.table import Table
 
 from hycal.bench.settings import SAMPLING, list_settings, load_setting
 from hycal.commands.failing import told
+from hycal.commands.saying import CLUSTER_HELP
 
 if TYPE_CHECKING:
     from hycal.bench.runner import Summary
@@ -63,6 +64,7 @@ def run_command(
     sampling: Annotated[str, typer.Option(help=f"{' or '.join(SAMPLING)}; that of the setting by default.")] = "",
     embeddings: Embeddings = None,
     jobs: Annotated[int, typer.Option(help="Processes side by side; -1 for one on each core.")] = -1,
+    cluster: Annotated[str, typer.Option(help=CLUSTER_HELP)] = "",
 ) -> None:
     """Run settings with methods, four seeds each, and keep one small file for each run.
 
@@ -84,7 +86,7 @@ def run_command(
     embedded = {setting.name: load_domains(setting, embeddings) for setting in chosen}
     began = time.monotonic()
     with _progress(console) as watch:
-        summary = run_grid(cells, embedded, out, jobs=jobs, watch=watch)
+        summary = run_grid(cells, embedded, out, cluster=cluster or f"local:{jobs}", watch=watch)
     _tell(console, summary, out, time.monotonic() - began)
 
 
@@ -142,7 +144,7 @@ def report_command(
     console = Console()
     files = write_report(folder)
     for group in collect(folder).groups:
-        columns = ("last", "average", "s_cde", "forgetting")
+        columns = ("last", "average", "s_cde", "forgetting", "ece")
         table = Table("method", *(TITLES[name] for name in columns), title=f"{group.name} ({group.protocol})", box=None)
         for method in group.methods:
             values = [group.value(method, name) for name in columns]

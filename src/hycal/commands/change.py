@@ -57,7 +57,7 @@ def forget_command(
     tell_receipt(project, receipt, as_json=as_json)
     if not as_json:
         typer.echo(
-            "Nothing of it is left in the file; the undo is empty."
+            "Nothing of these images is left in the file; the undo is empty."
             if for_good
             else "`hycal undo` can bring it back; with --for-good it could not."
         )

@@ -6,6 +6,8 @@ import csv
 import io
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -17,10 +19,11 @@ from hycal.atomic import write_whole
 from hycal.commands.backends import BackendOption, backend_of
 from hycal.commands.failing import told
 from hycal.commands.progress import embedding_progress
-from hycal.commands.saying import say
+from hycal.commands.saying import CLUSTER_HELP, say
 from hycal.data.listing import ListedImage, list_images
-from hycal.embedding import EmbeddingCache, EmbeddingTable, Skipped, embed, is_table, write_table
+from hycal.embedding import EmbeddingCache, EmbeddingTable, Skipped, embed, embed_sharded, is_table, write_table
 from hycal.embedding.pipeline import BATCH, Embedded
+from hycal.embedding.sharding import encoder_of_worker
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
 from hycal.encoders.table import Backend
@@ -39,6 +42,7 @@ Name = Annotated[str, typer.Option(help="Name of the encoder; `hycal encoders li
 Weights = Annotated[Path | None, typer.Option(help="Folder or file with the encoder's weights.")]
 CacheFolder = Annotated[Path | None, typer.Option(help="Folder of the embedding cache; by default the user's.")]
 Batch = Annotated[int, typer.Option(min=1, help="Images per call of the encoder.")]
+OnCluster = Annotated[str, typer.Option("--cluster", help=CLUSTER_HELP)]
 Strict = Annotated[bool, typer.Option("--strict", help="End with code 3 if any file was skipped.")]
 
 
@@ -51,6 +55,7 @@ def embed_command(
     backend: BackendOption = "onnx",
     cache: CacheFolder = None,
     batch: Batch = BATCH,
+    cluster: OnCluster = "",
     strict: Strict = False,
 ) -> None:
     """Embed every image in a folder, and write the embeddings to one .npz file.
@@ -71,7 +76,8 @@ def embed_command(
     _check_out(out)
     images = _without_results(list_images(source), source, out)
     model = _load(encoder, weights, library)
-    result = embed_images(images, model, cache, batch, console)
+    way = _on_cluster(encoder, weights, library, cluster) if cluster else partial(embed, encoder=model)
+    result = embed_images(images, model, cache, partial(way, batch=batch), console)
     _report(out, result.skipped, console)
     if not len(result.rows):
         raise HyCalError(f"None of the {len(images)} files in {source} is an image that can be used.")
@@ -118,10 +124,19 @@ def _load(name: str, weights: Path | None, backend: Backend) -> Encoder:
     return load_encoder(name, weights=weights, backend=backend)
 
 
+def _on_cluster(encoder: str, weights: Path | None, library: Backend, cluster: str) -> Callable[..., Embedded]:
+    """Return how to embed on a cluster, whose workers load the encoder themselves."""
+    load = partial(encoder_of_worker, encoder, None if weights is None else weights.absolute(), library)
+    return partial(embed_sharded, load=load, cluster=cluster)
+
+
 def embed_images(
-    images: list[ListedImage], model: Encoder, cache: Path | None, batch: int, console: Console
+    images: list[ListedImage], model: Encoder, cache: Path | None, way: Callable[..., Embedded], console: Console
 ) -> Embedded:
-    """Embed listed images through the cache in the folder `cache`, or the user's, telling `console` how it goes."""
+    """Embed listed images through the cache in the folder `cache`, or the user's, telling `console` how it goes.
+
+    `way` is how: `embed` in this process, or the same on a cluster.
+    """
     from hycal.encoders.files import cache_dir
 
     began = time.monotonic()
@@ -130,7 +145,7 @@ def embed_images(
         embedding_progress(console, total=len(images)) as watch,
     ):
         try:
-            result = embed([image.source for image in images], model, store=store, batch=batch, watch=watch)
+            result = way([image.source for image in images], store=store, watch=watch)
         except KeyboardInterrupt:
             say(console, f"interrupted; {len(store):,} embeddings are kept. Run the same command again to go on.")
             raise typer.Exit(INTERRUPTED) from None

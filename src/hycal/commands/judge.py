@@ -26,11 +26,12 @@ from hycal.commands.models import (
 )
 from hycal.commands.saying import say, shown
 from hycal.data.listing import list_images
+from hycal.embedding import Skipped
 from hycal.embedding.store import EmbeddingStore
 from hycal.embedding.streaming import stream
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
-from hycal.project import NotLearned, Project, State
+from hycal.project import Project, State
 from hycal.project.advising import Advice, Suspect, advise
 from hycal.project.evaluating import Evaluation, Score, evaluate
 from hycal.project.labelling import TO_TEST, Labelled, known_label, labelled
@@ -64,9 +65,7 @@ def evaluate_command(
     images, skipped = labelled(list_images(folder), root=folder, domain=domain, splits=TO_TEST)
     known = [(image, known_label(state, image.label)) for image in images]
     skipped += [
-        NotLearned(image.source.name, f"the model has no class {image.label}")
-        for image, label in known
-        if label is None
+        Skipped(image.source.name, f"the model has no class {image.label}") for image, label in known if label is None
     ]
     testable = [(image, label) for image, label in known if label is not None]
     if not testable:
@@ -93,7 +92,7 @@ def _answers(
     tower: Encoder,
     images: list[tuple[Labelled, Label]],
     store: EmbeddingStore,
-    skipped: list[NotLearned],
+    skipped: list[Skipped],
 ) -> tuple[list[tuple[Label, Label]], int]:
     """Return (truth, answer) of every image that can be read, and how many of them the model has learned."""
     pairs: list[tuple[Label, Label]] = []
@@ -101,7 +100,7 @@ def _answers(
     for item in stream([image.source for image, _ in images], tower, store=store):
         image, truth = images[item.number]
         if item.row is None:
-            skipped.append(NotLearned(image.source.name, str(item.problem)))
+            skipped.append(Skipped(image.source.name, str(item.problem)))
             continue
         (best,) = state.classifier.decision_function(item.row[None]).argmax(axis=1)
         pairs.append((truth, state.labels[int(best)]))

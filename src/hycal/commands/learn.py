@@ -30,7 +30,7 @@ from hycal.data.listing import list_images
 from hycal.embedding.sources import ImageFile
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
-from hycal.project import DEFAULT_METHOD, Arrival, NotLearned, Project, Receipt, empty_state, split_label
+from hycal.project import DEFAULT_METHOD, Arrival, Project, Receipt, empty_state, split_label
 from hycal.project.images import see, space, text_embeddings
 from hycal.project.labelling import TO_LEARN, Labelled, labelled
 
@@ -148,5 +148,4 @@ def _learn(project: Project, tower: Encoder, images: list[Labelled], cache: Path
         f"{len(images):,} files embedded with {tower.name} in {embedded - began:.1f} s, "
         f"learned in {time.monotonic() - embedded:.2f} s",
     )
-    unusable = [NotLearned(item.name, item.reason) for item in seen.skipped]
-    return replace(receipt, skipped=(*unusable, *receipt.skipped))
+    return replace(receipt, skipped=(*seen.skipped, *receipt.skipped))

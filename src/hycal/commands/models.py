@@ -12,10 +12,10 @@ import typer
 from rich.console import Console
 
 from hycal.commands.saying import say
-from hycal.embedding import EmbeddingCache
+from hycal.embedding import EmbeddingCache, Skipped
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
-from hycal.project import NotLearned, Project, Receipt, State
+from hycal.project import Project, Receipt, State
 from hycal.project.images import check_encoder
 
 FOUND_SOMETHING = 3
@@ -72,7 +72,7 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value))
 
 
-def tell_skipped(skipped: Sequence[NotLearned]) -> None:
+def tell_skipped(skipped: Sequence[Skipped]) -> None:
     """Show what was left out and why, on standard error: the first few."""
     console = Console(stderr=True)
     for item in skipped[:_SHOWN]:
@@ -81,7 +81,7 @@ def tell_skipped(skipped: Sequence[NotLearned]) -> None:
         say(console, f"... and {len(skipped) - _SHOWN:,} more; --json lists all of them")
 
 
-def skipped_json(skipped: Sequence[NotLearned]) -> list[dict[str, str]]:
+def skipped_json(skipped: Sequence[Skipped]) -> list[dict[str, str]]:
     """Return what was left out as plain values."""
     return [{"file": item.name, "reason": item.reason} for item in skipped]
 

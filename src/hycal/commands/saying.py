@@ -5,6 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+CLUSTER_HELP = "Where to work: local:PROCESSES, ray:auto, ray://HOST:PORT, dask:tcp://HOST:PORT. See docs/scale.md."
+
 
 def shown(text: str) -> str:
     r"""Return `text` with everything a terminal would obey, or cannot show, as an escape.

@@ -2,6 +2,7 @@
 
 from hycal.embedding.cache import EmbeddingCache
 from hycal.embedding.pipeline import Embedded, Skipped, embed
+from hycal.embedding.sharding import embed_sharded
 from hycal.embedding.sources import ImageBytes, ImageFile, ImageRow, ImageSource
 from hycal.embedding.table import EmbeddingTable, is_table, read_table, write_table
 
@@ -15,6 +16,7 @@ __all__ = [
     "ImageSource",
     "Skipped",
     "embed",
+    "embed_sharded",
     "is_table",
     "read_table",
     "write_table",

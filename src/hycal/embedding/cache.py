@@ -98,6 +98,11 @@ class EmbeddingCache:
     ) -> None:
         self.close()
 
+    @property
+    def incoming(self) -> Path:
+        """The folder for finished shards of other processes, until they are taken in."""
+        return self.folder / "incoming" / self._shards.name
+
     def close(self) -> None:
         """Release the files."""
         self._index.close()

@@ -29,6 +29,7 @@ from hycal.validation import Floats
 BATCH = 16
 _ROWS_PER_SHARD = 1024
 _SECONDS_PER_SHARD = 15.0  # what a killed run can lose at most
+TOO_LARGE = "too large for the memory"
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,11 @@ def embed(
     _check_space(store, encoder)
     known = store.known()
     prepare = partial(_prepare, encoder=encoder, known=known, most_pixels=most_pixels)
-    run = _Run(encoder, store, known, batch)
+    run = _Run(encoder=encoder, store=store, known=known, batch=batch)
     outcomes = _in_order(prepare, sources, threads, ahead=2 * batch)
     with _pillow_quiet(), contextlib.closing(outcomes):
         run.take_all(outcomes, len(sources), watch)
-    return run.result(sources)
+    return run.embedded(sources, store, run.encoded)
 
 
 def _check_space(store: EmbeddingStore, encoder: Encoder) -> None:
@@ -140,7 +141,7 @@ def _prepare(source: ImageSource, encoder: Encoder, known: set[bytes], most_pixe
     except HyCalError as problem:
         return _Prepared(problem=str(problem))
     except MemoryError:
-        return _Prepared(problem="too large for the memory")
+        return _Prepared(problem=TOO_LARGE)
 
 
 def _in_order(
@@ -183,24 +184,43 @@ def _pillow_quiet() -> Iterator[None]:
 
 
 @dataclass(eq=False)
-class _Run:
+class Outcomes:
+    """What became of the sources so far: the hash of each, and why some have no row, by number or by hash."""
+
+    keys: list[bytes] = field(default_factory=list)
+    problems: dict[int, str] = field(default_factory=dict)
+    unusable: dict[bytes, str] = field(default_factory=dict)
+
+    @property
+    def n_skipped(self) -> int:
+        """How many have no row; copies count once."""
+        return len(self.problems) + len(self.unusable)
+
+    def embedded(self, sources: Sequence[ImageSource], store: EmbeddingStore, encoded: int) -> Embedded:
+        """Return the result of a run, with the rows from `store`."""
+        problems = {
+            number: self.problems.get(number) or self.unusable[key]
+            for number, key in enumerate(self.keys)
+            if number in self.problems or key in self.unusable
+        }
+        kept = np.array([number for number in range(len(self.keys)) if number not in problems], dtype=np.intp)
+        skipped = tuple(Skipped(sources[number].name, reason) for number, reason in problems.items())
+        keys = tuple(self.keys[number] for number in kept)
+        return Embedded(store.get(keys), kept, skipped, encoded, keys)
+
+
+@dataclass(eq=False, kw_only=True)
+class _Run(Outcomes):
     """The state of one run, touched by the calling thread only."""
 
     encoder: Encoder
     store: EmbeddingStore
     known: set[bytes]
     batch: int
-    keys: list[bytes] = field(default_factory=list)
-    problems: dict[int, str] = field(default_factory=dict)
-    unusable: dict[bytes, str] = field(default_factory=dict)
     waiting: dict[bytes, Floats] = field(default_factory=dict)
     fresh: dict[bytes, Floats] = field(default_factory=dict)
     encoded: int = 0
     flushed_at: float = field(default_factory=time.monotonic)
-
-    @property
-    def n_skipped(self) -> int:
-        return len(self.problems) + len(self.unusable)
 
     def take_all(self, outcomes: Iterable[_Prepared], total: int, watch: Callable[[Tick], None] | None) -> None:
         """Take every outcome; whatever happens, keep the rows there are."""
@@ -262,14 +282,3 @@ class _Run:
         key = self.keys[number]
         problem = self.problems.get(number) or self.unusable.get(key)
         return problem or (self.fresh[key] if key in self.fresh else self.store.get([key])[0])
-
-    def result(self, sources: Sequence[ImageSource]) -> Embedded:
-        problems = {
-            number: self.problems.get(number) or self.unusable[key]
-            for number, key in enumerate(self.keys)
-            if number in self.problems or key in self.unusable
-        }
-        kept = np.array([number for number in range(len(self.keys)) if number not in problems], dtype=np.intp)
-        skipped = tuple(Skipped(sources[number].name, reason) for number, reason in problems.items())
-        keys = tuple(self.keys[number] for number in kept)
-        return Embedded(self.store.get(keys), kept, skipped, self.encoded, keys)

@@ -96,6 +96,10 @@ class ImageRow:
         """The array and the row, as in `train.h5[17]`."""
         return f"{self.array_name}[{self.index}]"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel with one row to another process, not with the whole array."""
+        return ImageRow, ({self.index: self.read()}, self.index, self.array_name)
+
     def read(self) -> Pixels:
         """Return the pixels of the row."""
         try:

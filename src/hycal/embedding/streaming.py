@@ -63,7 +63,7 @@ def _stream(
 ) -> Iterator[Streamed]:
     _check_space(store, encoder)
     known = store.known()
-    run = _Run(encoder, store, known, batch)
+    run = _Run(encoder=encoder, store=store, known=known, batch=batch)
     prepare = partial(_prepare, encoder=encoder, known=known, most_pixels=most_pixels)
     outcomes = _in_order(prepare, sources, threads, ahead=2 * batch)
     told = first

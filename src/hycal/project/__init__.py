@@ -1,6 +1,6 @@
 """Projects: a model file with the images behind it, its history, and exact undo. No command line, no web."""
 
-from hycal.project.changes import Arrival, NotLearned, Receipt
+from hycal.project.changes import Arrival, Receipt
 from hycal.project.choosing import DEFAULT_METHOD, empty_state
 from hycal.project.examples import Example, Shelf, class_label, split_label
 from hycal.project.finding import Target, find, find_class
@@ -17,7 +17,6 @@ __all__ = [
     "Entry",
     "Example",
     "LockedError",
-    "NotLearned",
     "Project",
     "Receipt",
     "Shelf",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hycal.embedding.pipeline import Skipped
 from hycal.errors import HyCalError
 from hycal.project.examples import Example, Shelf, class_label, split_label
 from hycal.project.finding import Target
@@ -26,14 +27,6 @@ class Arrival:
 
 
 @dataclass(frozen=True)
-class NotLearned:
-    """An image that was left out, and why."""
-
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Receipt:
     """What a change did.
 
@@ -45,7 +38,7 @@ class Receipt:
         Hash of the model. Equal hashes mean that the model did not change.
     images : mapping of label to int
         Images learned, or forgotten, by class.
-    skipped : tuple of NotLearned
+    skipped : tuple of Skipped
     undoable : bool
         Whether `undo` can take it back; False after a purge: nothing of what was forgotten is in the file any more.
     """
@@ -55,7 +48,7 @@ class Receipt:
     before: str
     after: str
     images: Mapping[Label, int]
-    skipped: tuple[NotLearned, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
     undoable: bool = True
 
 
@@ -98,7 +91,7 @@ def correct(state: State, example: Example, label: str, texts: Mapping[str, Floa
 def forget(state: State, target: Target, *, for_good: bool = False) -> Outcome:
     """Forget classes or images: afterwards the model is the one that never saw them.
 
-    `for_good` also empties the undo, so that nothing of them remains in the file but the hashes of earlier models.
+    `for_good` also empties the undo, so that nothing of the images remains in the file: only hashes of earlier models.
     """
     changes: dict[Label, Shelf | None] = {}
     for label, identities in target.images.items():
@@ -174,7 +167,7 @@ def _step(
     action: str,
     what: str,
     counts: Mapping[Label, int],
-    skipped: Iterable[NotLearned] = (),
+    skipped: Iterable[Skipped] = (),
     *,
     memo: Mapping[str, object] | None = None,
 ) -> Outcome:
@@ -190,7 +183,7 @@ def _unchanged(state: State, action: str, what: str) -> Receipt:
     return Receipt(action, what, state.hash, state.hash, {}, undoable=False)
 
 
-def _news(state: State, arrivals: Sequence[Arrival]) -> tuple[dict[Label, list[Example]], list[NotLearned]]:
+def _news(state: State, arrivals: Sequence[Arrival]) -> tuple[dict[Label, list[Example]], list[Skipped]]:
     """Return what is new by label, and what is not, with the reason."""
     known = dict(state.label_of)
     fresh: dict[Label, list[Example]] = defaultdict(list)
@@ -201,10 +194,10 @@ def _news(state: State, arrivals: Sequence[Arrival]) -> tuple[dict[Label, list[E
             known[example.identity] = label
             fresh[label].append(example)
         elif known[example.identity] == label:
-            skipped.append(NotLearned(example.name, f"learned already as {label}"))
+            skipped.append(Skipped(example.name, f"learned already as {label}"))
         else:
             reason = f"the same image is known as {known[example.identity]}; correct it if it is {label}"
-            skipped.append(NotLearned(example.name, reason))
+            skipped.append(Skipped(example.name, reason))
     return dict(fresh), skipped
 
 

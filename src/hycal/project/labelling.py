@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hycal.data.listing import ListedImage
 from hycal.data.samples import split_of
+from hycal.embedding.pipeline import Skipped
 from hycal.embedding.sources import ImageSource
 from hycal.errors import HyCalError
-from hycal.project.changes import NotLearned
 from hycal.project.examples import class_label
 from hycal.project.finding import class_called
 from hycal.project.state import State
@@ -32,7 +32,7 @@ class Labelled:
 
 def labelled(
     images: Sequence[ListedImage], *, root: Path, domain: str | None, splits: Iterable[str]
-) -> tuple[list[Labelled], list[NotLearned]]:
+) -> tuple[list[Labelled], list[Skipped]]:
     """Return the images of the wanted splits that lie in a class folder, and why the others are left out.
 
     Parameters
@@ -47,12 +47,12 @@ def labelled(
     """
     wanted, found, left_out = set(splits), [], []
     elsewhere = Counter(image.split for image in images if image.split not in wanted)
-    left_out += [NotLearned(str(root), f"{n:,} images of the split {split!r}") for split, n in elsewhere.items()]
+    left_out += [Skipped(str(root), f"{n:,} images of the split {split!r}") for split, n in elsewhere.items()]
     for image in images:
         if image.split not in wanted:
             continue
         if not image.label:
-            left_out.append(NotLearned(image.source.name, "lies in no class folder"))
+            left_out.append(Skipped(image.source.name, "lies in no class folder"))
         else:
             label = class_label(_domain(image.domain if domain is None else domain, root), image.label)
             found.append(Labelled(image.source, image.file, label))

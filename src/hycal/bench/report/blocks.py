@@ -18,6 +18,7 @@ TITLES = {
     "forgetting": "Forgetting",
     "worst_forgetting": "Forgetting (from best)",
     "gap": "Gap",
+    "ece": "ECE",
     "last:sigma": "σ",
     "average:sigma": "σ",
     "transfer": "Transfer",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from hycal.bench.published import PublishedCell, find_published
 from hycal.bench.runner import CELLS, VIEWS
 from hycal.bench.settings import DEFAULT_ORDER
 from hycal.bench.studies import shown_apart
-from hycal.bench.variants import Variant, parse_variant
+from hycal.bench.variants import parse_variant
 from hycal.bench.views import View, read_view
 from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
@@ -32,12 +32,13 @@ COLUMNS: Mapping[str, Callable[[CellResult], float]] = {
     "forgetting": lambda run: metrics.forgetting(metrics.final_forgetting(run.A)),
     "worst_forgetting": lambda run: metrics.forgetting(metrics.worst_forgetting(run.A)),
     "gap": lambda run: metrics.gap(metrics.last_per_domain(run.A)),
+    "ece": lambda run: run.calibration_error,
     "last:sigma": lambda run: metrics.sigma(metrics.last_per_domain(run.A)),
     "average:sigma": lambda run: metrics.sigma(metrics.average_per_domain(run.A)),
     "transfer": lambda run: metrics.transfer(run.A),
     "average_x_tail": lambda run: metrics.average_x_tail(run.A),
 }
-LOWER_IS_BETTER = ("forgetting", "worst_forgetting", "gap")
+LOWER_IS_BETTER = ("forgetting", "worst_forgetting", "gap", "ece")
 UNRANKED = ("last:sigma", "average:sigma")
 
 
@@ -89,7 +90,7 @@ class Group:
         """
         numbers = [column_of(run, column) for run in self.runs.get(method, ())]
         variant = parse_variant(method)
-        plain = Variant(variant.method, overrides=variant.overrides).label
+        plain = replace(variant, profile="").label
         return _value(numbers, find_published(self._published_name, plain, column, table))
 
     def zero_shot(self, column: str) -> Value:

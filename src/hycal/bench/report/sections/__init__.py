@@ -18,6 +18,7 @@ from hycal.bench.report.sections.random_orders import random_orders
 from hycal.bench.report.sections.s_cde import scarcity
 from hycal.bench.report.sections.sensitivity import sensitivity
 from hycal.bench.report.sections.setting import settings
+from hycal.bench.report.sections.tuned import tuned
 from hycal.bench.report.sections.two_domain import two_domain
 
 #: In the order of the page.
@@ -25,6 +26,7 @@ SECTIONS: tuple[Callable[[Results], list[Section]], ...] = (
     settings,
     scarcity,
     ablation,
+    tuned,
     fusion,
     random_orders,
     two_domain,

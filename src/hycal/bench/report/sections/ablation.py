@@ -19,7 +19,7 @@ def ablation(results: Results) -> list[Section]:
 
     blocks = []
     for family, prefix in FAMILIES.items():
-        parts = [Part(head, prefix + name, ("last", "average", "s_cde")) for head, name in IMBALANCES.items()]
+        parts = [Part(head, prefix + name, ("last", "average", "s_cde", "ece")) for head, name in IMBALANCES.items()]
         title = f"Metrics, {family}"
         blocks += combined(results, title, _CAPTION, parts, run="HyCal study:metrics", belongs=belongs)
     return [Section("metrics", "Metric ablation", tuple(blocks))]

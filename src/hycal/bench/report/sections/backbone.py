@@ -7,8 +7,8 @@ from hycal.bench.report.collect import Results
 from hycal.bench.report.combining import PAPER_METHODS, Part, combined
 
 _PARTS = (
-    Part("High-scale, DataComp", "high-scale-datacomp", ("last", "average", "s_cde"), "DATACOMP-EMBEDDINGS"),
-    Part("X-TAIL", "x-tail", ("last", "average", "s_cde", "transfer", "average_x_tail")),
+    Part("High-scale, DataComp", "high-scale-datacomp", ("last", "average", "s_cde", "ece"), "DATACOMP-EMBEDDINGS"),
+    Part("X-TAIL", "x-tail", ("last", "average", "s_cde", "transfer", "average_x_tail", "ece")),
 )
 _CAPTION = (
     "Average is over the domains learned so far, as the paper's; Transfer, before a domain is learned, and the average "

@@ -6,7 +6,7 @@ from hycal.bench.report.blocks import Section
 from hycal.bench.report.collect import Results
 from hycal.bench.report.combining import PAPER_METHODS, Part, combined
 
-_PARTS = [Part(f"{shots} shots", f"fscil-{shots}", ("last", "average", "s_cde")) for shots in (5, 10, 15, 20)]
+_PARTS = [Part(f"{shots} shots", f"fscil-{shots}", ("last", "average", "s_cde", "ece")) for shots in (5, 10, 15, 20)]
 
 
 def fscil(results: Results) -> list[Section]:

@@ -17,7 +17,7 @@ def fusion(results: Results) -> list[Section]:
     def belongs(group: Group, method: str) -> bool:
         return method in ("HyCal", concat) and concat in group.runs and group.has_text
 
-    parts = [Part(head, name, ("last", "average", "s_cde")) for head, name in IMBALANCES.items()]
+    parts = [Part(head, name, ("last", "average", "s_cde", "ece")) for head, name in IMBALANCES.items()]
     title = "Fusion of image and text"
     blocks = combined(results, title, _CAPTION, parts, run="HyCal study:fusion", belongs=belongs)
     return [Section("fusion", title, tuple(blocks))]

@@ -18,7 +18,8 @@ def random_orders(results: Results) -> list[Section]:
     for family, prefix in FAMILIES.items():
         for head, name in IMBALANCES.items():
             parts = [
-                Part(f"Order {order}", f"{prefix}{name}@{order}", ("last", "average", "s_cde")) for order in _ORDERS
+                Part(f"Order {order}", f"{prefix}{name}@{order}", ("last", "average", "s_cde", "ece"))
+                for order in _ORDERS
             ]
             title = f"Random orders: {head}, {family}"
             blocks += combined(results, title, _CAPTION, parts, run="all" if prefix else PAPER_METHODS)

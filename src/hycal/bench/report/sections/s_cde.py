@@ -13,7 +13,7 @@ def scarcity(results: Results) -> list[Section]:
     """Return the section."""
     blocks = []
     for family, prefix in FAMILIES.items():
-        parts = [Part(head, prefix + name, ("s_adapt", "s_last", "s_cde")) for head, name in IMBALANCES.items()]
+        parts = [Part(head, prefix + name, ("s_adapt", "s_last", "s_cde", "ece")) for head, name in IMBALANCES.items()]
         title = f"S_CDE, {family}"
         blocks += combined(results, title, _CAPTION, parts, run="all" if prefix else PAPER_METHODS)
     return [Section("s-cde", "S_CDE over the three settings", tuple(blocks))]

@@ -10,7 +10,9 @@ from hycal.bench.report.combining import FAMILIES, IMBALANCES, PAPER_METHODS, ru
 from hycal.bench.report.sections.setting_figures import FIGURES
 from hycal.bench.settings import DEFAULT_ORDER
 
-SUMMARY = ("last", "average", "s_adapt", "s_last", "s_cde", "forgetting", "worst_forgetting", "gap", "last:sigma")
+_FORGETTING = ("forgetting", "worst_forgetting")
+SUMMARY = ("last", "average", "s_adapt", "s_last", "s_cde", *_FORGETTING, "gap", "last:sigma", "ece")
+_ECE = "ECE: calibration error of the answers in the end"
 _X_TAIL = ("transfer", "average_x_tail")
 
 
@@ -39,9 +41,9 @@ def _section(group: Group) -> Section:
 def domain_tables(group: Group) -> list[ResultTable]:
     """Return the summary of a group, and the Last and Average accuracy of each domain."""
     extra = _X_TAIL if group.protocol == "X-TAIL" else ()
-    last = (*(f"last:{domain}" for domain in group.domains), "last", "last:sigma")
-    average = (*(f"average:{domain}" for domain in group.domains), "average", "average:sigma")
-    by_domain = f"Protocol {group.protocol}. By domain, in the order of learning; σ over the domains."
+    last = (*(f"last:{domain}" for domain in group.domains), "last", "last:sigma", "ece")
+    average = (*(f"average:{domain}" for domain in group.domains), "average", "average:sigma", "ece")
+    by_domain = f"Protocol {group.protocol}. By domain, in the order of learning; σ over the domains; {_ECE}."
     parts = [
         ("summary", _caption(group), (*SUMMARY, *extra)),
         ("Last accuracy", by_domain, last),
@@ -72,7 +74,7 @@ def _caption(group: Group) -> str:
     seeds = len({run.seed for run in runs})
     caption = (
         f"Protocol {group.protocol}. Accuracy in percent, mean and 95% t interval over {seeds} "
-        f"seed{'s' if seeds != 1 else ''}. Learned in the order {', '.join(group.domains)}."
+        f"seed{'s' if seeds != 1 else ''}; {_ECE}. Learned in the order {', '.join(group.domains)}."
     )
     short = max(run.shortages for run in runs)
     if short:

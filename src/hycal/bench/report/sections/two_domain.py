@@ -6,7 +6,7 @@ from hycal.bench.report.blocks import Section
 from hycal.bench.report.collect import Results
 from hycal.bench.report.combining import PAPER_METHODS, Part, combined
 
-_COLUMNS = ("last:organ", "last:dtd", "last", "gap")
+_COLUMNS = ("last:organ", "last:dtd", "last", "gap", "ece")
 _PARTS = (
     Part("General (10 shots)", "two-domain-general", _COLUMNS),
     Part("Balanced (20 and 5 shots)", "two-domain-balanced", _COLUMNS),
