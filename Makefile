@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo test test-browser test-cluster test-torch screenshots lint bench methods clean
+.PHONY: help demo studies test test-browser test-cluster test-torch fuzz audit screenshots lint bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -14,9 +14,13 @@ $(READY): pyproject.toml
 	@touch $@
 
 demo: $(READY)  ## the benchmark on the bundled disciplines: all methods, four seeds, then the report (results in demo/)
-	$(BIN)/hycal bench run xd8-balanced xd8-cross-scale xd8-high-scale --methods "all study:metrics" --out demo
-	$(BIN)/hycal bench run xd8-high-scale --methods "study:alpha-beta study:lambda-gamma" --seeds 0 --out demo
+	$(BIN)/hycal bench run xd8-balanced xd8-cross-scale xd8-high-scale --out demo
 	test -f demo/efficiency.json || $(BIN)/hycal bench efficiency --out demo
+	$(BIN)/hycal bench report demo
+
+studies: demo  ## the same, with the metric ablation, the parameter grids of HyCal, and tuned methods
+	$(BIN)/hycal bench run xd8-balanced xd8-cross-scale xd8-high-scale --methods "study:metrics study:tuned" --out demo
+	$(BIN)/hycal bench run xd8-high-scale --methods "study:alpha-beta study:lambda-gamma" --seeds 0 --out demo
 	$(BIN)/hycal bench report demo
 
 lint: $(READY)  ## style, types, import contract
@@ -48,7 +52,17 @@ test-torch:  ## agreement of the torch back ends, in an environment of its own (
 test-cluster:  ## the same bytes on a real Ray and a real Dask cluster, workers killed, in an environment of its own
 	$(PYTHON) -m venv .venv-cluster
 	.venv-cluster/bin/pip install --quiet --disable-pip-version-check --editable '.[test,ray,dask]'
-	OPENBLAS_NUM_THREADS=1 .venv-cluster/bin/pytest -q tests/cluster
+	OPENBLAS_NUM_THREADS=1 .venv-cluster/bin/pytest -q tests/cluster/test_ray.py tests/cluster/test_dask.py
+
+fuzz:  ## coverage-guided fuzzing of all that reads strangers' bytes, FUZZ_SECONDS (60) for each target
+	$(PYTHON) -m venv .venv-fuzz
+	.venv-fuzz/bin/pip install --quiet --disable-pip-version-check --editable '.[fuzz]' || { echo "There is no atheris for this Python; try make fuzz PYTHON=python3.12. The same targets run with random damage in make test."; exit 1; }
+	OPENBLAS_NUM_THREADS=1 .venv-fuzz/bin/python -m fuzz --seconds $(or $(FUZZ_SECONDS),60)
+
+audit: $(READY)  ## every dependency with version and licence; known vulnerabilities, where the service can be asked
+	$(PYTHON) -m venv .venv-audit
+	-.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/python tools/audit.py --pip-audit .venv-audit/bin/pip-audit
 
 bench: $(READY)  ## speed and memory against the dense reference
 	$(BIN)/python -m benchmarks.scoring
@@ -58,4 +72,5 @@ methods: $(READY)  ## time, memory and accuracy of every method on real embeddin
 	$(BIN)/python -m benchmarks.stream
 
 clean:  ## remove everything that make made
-	rm -rf .venv demo .venv-torch .venv-cluster build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv demo .venv-torch .venv-cluster .venv-fuzz .venv-audit fuzz-found build dist \
+		.pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -18,7 +18,7 @@ from benchmarks.past_streams import SEEDS, Kept, cars, five, learned, measured, 
 from benchmarks.real import Domain
 from hycal import HierarchicalHyCal
 from hycal.classifiers import hierarchical
-from hycal.hierarchy import DomainGaussians, Hierarchy, Prior
+from hycal.hierarchy import DomainGaussians, Hierarchy, Prior, Reals
 from hycal.shrinking import build
 from hycal.tempering import Pull, fit_weights
 from hycal.validation import Doubles
@@ -46,7 +46,7 @@ def _plain(domain: DomainGaussians) -> DomainGaussians:
 class _Seen(Prior):
     """A prior in which a sample that is left out stays in B."""
 
-    def posterior_without(self, whole: Doubles, offsets: Doubles, counts: Any) -> Doubles:
+    def posterior_without(self, whole: Reals, offsets: Reals, counts: Any) -> Reals:
         return self.posterior(offsets, counts)
 
 

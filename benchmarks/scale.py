@@ -131,7 +131,7 @@ def agreement(
         "same": float((columns[:, 0] == best).mean()),
         "recall": float((columns == best[:, None]).any(axis=1).mean()),
     }
-    measures = model._current().value.bank.evaluate(X)
+    measures = [scores.copy() for scores in model._current().value.bank.evaluate(X)]  # moments use the same work space
     for name, scores, (mean, spread) in zip(("cosine", "distance"), measures, shortlist.moments(X), strict=True):
         true_mean, true_spread = scores.mean(axis=0, dtype=np.float64), scores.std(axis=0, dtype=np.float64, ddof=1)
         found[f"{name} mean"] = float(np.abs((mean - true_mean) / true_spread).max())

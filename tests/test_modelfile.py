@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from hycal import HyCal, HyCalError, ModelFileError, load
+from hycal.errors import StorageError
 from hycal.streams import Stream, learn
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -77,7 +78,7 @@ def test_a_failed_save_keeps_the_old_file(model, path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full_disk)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(StorageError, match="No space"):
         model.save(path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]

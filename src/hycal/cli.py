@@ -10,6 +10,7 @@ from hycal._version import __version__
 from hycal.commands.lazy import Entry, LazyGroup
 
 _MODELS = "Models"
+_EMBEDDINGS = "Embeddings and benchmark"
 
 
 class Commands(LazyGroup):
@@ -31,11 +32,16 @@ class Commands(LazyGroup):
         Entry("gravity", "hycal.commands.gravity:gravity_command", "Show which domain takes whose images.", _MODELS),
         Entry("export", "hycal.commands.export:export_command", "Write a model's head as ONNX.", _MODELS),
         Entry("serve", "hycal.commands.serve:serve_command", "Open a page and an API in front of a model.", _MODELS),
-        Entry("doctor", "hycal.commands.encoders:doctor", "Say what works on this machine, and what does not."),
-        Entry("embed", "hycal.commands.embed:embed_command", "Embed every image in a folder."),
-        Entry("encoders", "hycal.commands.encoders:app", "List, fetch and inspect the encoders."),
-        Entry("data", "hycal.commands.data:app", "Find, fetch and check the data sets of the benchmark."),
-        Entry("bench", "hycal.commands.bench:app", "Run the benchmark and report it."),
+        Entry(
+            "doctor",
+            "hycal.commands.encoders:doctor",
+            "Say what works on this machine, and what does not.",
+            _EMBEDDINGS,
+        ),
+        Entry("embed", "hycal.commands.embed:embed_command", "Embed every image in a folder.", _EMBEDDINGS),
+        Entry("encoders", "hycal.commands.encoders:app", "List, fetch and inspect the encoders.", _EMBEDDINGS),
+        Entry("data", "hycal.commands.data:app", "Find, fetch and check the data sets of the benchmark.", _EMBEDDINGS),
+        Entry("bench", "hycal.commands.bench:app", "Run the benchmark and report it.", _EMBEDDINGS),
     )
 
 

@@ -1,5 +1,11 @@
 """The errors that hycal raises on purpose."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 
 class HyCalError(ValueError):
     """Input that hycal cannot use: says what happened, what was expected and what to do.
@@ -10,3 +16,19 @@ class HyCalError(ValueError):
 
 class ModelFileError(HyCalError):
     """A model file that is missing, malformed, or from a newer hycal."""
+
+
+class StorageError(HyCalError):
+    """A file that the system does not let us write: no room, no permission. It is as it was."""
+
+
+@contextmanager
+def storing(path: Path) -> Iterator[None]:
+    """Say what the system refused while `path` was written."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be changed: {error.strerror or error}. Nothing was changed. Check that the disk has room "
+            f"and that the folder {path.parent} may be written, then do it again."
+        ) from None

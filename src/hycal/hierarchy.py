@@ -16,14 +16,19 @@ and q = -|z|^2/2 - log|W_g|/2 for the domain: q plus the distance evidence is th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hycal.leave_one_out import Samples
+from hycal.parallel import mapped
 from hycal.statistics import directions
-from hycal.validation import Doubles, Floats
+from hycal.validation import Doubles
+
+Reals = npt.NDArray[np.floating[Any]]  # float32 where samples are scored
 
 _NO_SPREAD = 1e-10  # mean squared deviation of samples that differ by rounding alone
 _LEAST_LEFT = 0.05  # of a precision's denominator once a sample is taken away
@@ -50,31 +55,37 @@ class Prior:
     within: Doubles
     strength: float
     influence: float
-    to_basis: Doubles
-    from_basis: Doubles
-    between: Doubles
+    to_basis: Reals
+    from_basis: Reals
+    between: Reals
     freedom: float
 
-    def posterior(self, offsets: Doubles, counts: npt.NDArray[np.int64]) -> Doubles:
+    def posterior(self, offsets: Reals, counts: npt.NDArray[np.int64]) -> Reals:
         """Return the posterior of class means less their domain's, from the plain ones."""
         nb = counts[:, None] * self.between
-        shrunk: Doubles = ((offsets @ self.to_basis) * (nb / (nb + 1.0))) @ self.from_basis
+        shrunk: Reals = ((offsets @ self.to_basis) * (nb / (nb + 1.0))) @ self.from_basis
         return shrunk
 
-    def posterior_without(self, whole: Doubles, offsets: Doubles, counts: npt.NDArray[np.int64]) -> Doubles:
+    def posterior_without(self, whole: Reals, offsets: Reals, counts: npt.NDArray[np.int64]) -> Reals:
         """Return the posterior from `offsets`, with B as if they, not `whole`, had been among its class means.
 
         A class that stands in B by its own mean hardly shrinks towards the others, so a sample that is left out must
         leave B too. B changes by rank two and m B (m B + I)^{-1} = I - (I + m B)^{-1} follows by Woodbury's identity.
         """
         U = np.stack([whole @ self.to_basis, offsets @ self.to_basis], axis=1)
-        R = 1.0 / (1.0 + counts[:, None] * self.between)
+        R = 1.0 / (1.0 + counts.astype(U.dtype)[:, None] * self.between)
         inner = (U * R[:, None]) @ U.transpose(0, 2, 1)
         change = np.einsum("n,ij->nij", self.freedom / counts, np.diag([-1.0, 1.0]))
-        coefficients = np.linalg.solve(inner + change, inner[:, :, 1:])
+        coefficients = np.linalg.solve(inner + change, inner[:, :, 1:]).astype(U.dtype)
         kept = U[:, 1] * (1.0 - R) + R * (coefficients.transpose(0, 2, 1) @ U)[:, 0]
-        posterior: Doubles = kept @ self.from_basis
+        posterior: Reals = kept @ self.from_basis
         return posterior
+
+    def in_float32(self) -> Prior:
+        """Return the same, for scoring."""
+        names = "to_basis", "from_basis", "between"
+        parts: dict[str, Any] = {name: getattr(self, name).astype(np.float32) for name in names}
+        return replace(self, **parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,28 +111,35 @@ class DomainGaussians:
     """
 
     columns: npt.NDArray[np.intp]
-    centre: Doubles
-    whitening: Doubles
+    centre: Reals
+    whitening: Reals
     log_det: float
     weight: float
-    offsets: Doubles
-    plain: Doubles
-    posterior: Doubles
+    offsets: Reals
+    plain: Reals
+    posterior: Reals
     radius: float
 
-    def white(self, X: npt.NDArray[np.floating]) -> Doubles:
+    def in_float32(self) -> DomainGaussians:
+        """Return the same, for scoring."""
+        names = "centre", "whitening", "offsets", "plain", "posterior"
+        parts: dict[str, Any] = {name: np.ascontiguousarray(getattr(self, name), np.float32) for name in names}
+        return replace(self, **parts)
+
+    def white(self, X: npt.NDArray[np.floating]) -> Reals:
         """Return z of the rows of X."""
         return (X - self.centre) @ self.whitening
 
-    def evidence(self, X: npt.NDArray[np.floating]) -> tuple[Doubles, Doubles]:
+    def evidence(self, X: npt.NDArray[np.floating]) -> tuple[Reals, Reals]:
         """Return q, (n,), and the evidence for classes, (2, n, C_g), of queries."""
-        Z, (A, c) = self.white(X), self.linear()
+        Z, (A, c) = self.white(X), self.linear
         return -0.5 * np.einsum("nd,nd->n", Z, Z) - self.log_det, Z @ A.transpose(0, 2, 1) + c[:, None]
 
-    def linear(self) -> tuple[Doubles, Doubles]:
-        """Return A, (2, C_g, d), and c, (2, C_g), with evidence A z + c."""
+    @cached_property
+    def linear(self) -> tuple[Reals, Reals]:
+        """A, (2, C_g, d), and c, (2, C_g), with evidence A z + c."""
         squares = np.sum(self.posterior**2, axis=1)
-        A = np.stack([self.posterior, self.radius * directions(self.plain)])
+        A = np.stack([self.posterior, self.radius * directions(self.plain.astype(np.float64)).astype(self.plain.dtype)])
         return A, np.stack([-0.5 * squares, np.zeros_like(squares)])
 
 
@@ -132,9 +150,9 @@ class Hierarchy:
     prior: Prior
     domains: tuple[DomainGaussians, ...]
     domain_of: npt.NDArray[np.intp]
-    means: Doubles
+    means: Reals
 
-    def held_out(self, samples: Samples) -> tuple[Doubles, Doubles]:
+    def held_out(self, samples: Samples) -> tuple[Reals, Reals]:
         """Return q, (n, G), and evidence, (2, n, C), of samples, each without itself.
 
         It leaves its class, its domain, and the scatter and class means of all data. What stays is the scale of these
@@ -142,25 +160,30 @@ class Hierarchy:
         """
         q, e = np.empty((len(samples.X), len(self.domains))), np.empty((2, len(samples.X), len(self.domain_of)))
         of = self.domain_of[samples.own]
-        for number, domain in enumerate(self.domains):
+
+        def fill(number: int) -> None:
+            domain = self.domains[number]
             mine, theirs = np.flatnonzero(of == number), np.flatnonzero(of != number)
             q[mine, number], e[:, mine[:, None], domain.columns] = self.held_out_within(domain, samples.at(mine))
             q[theirs, number], e[:, theirs[:, None], domain.columns] = self._held_out_elsewhere(
                 domain, samples.at(theirs)
             )
+
+        mapped(fill, range(len(self.domains)), [len(domain.columns) for domain in self.domains])
         return q, e
 
-    def held_out_within(self, domain: DomainGaussians, samples: Samples) -> tuple[Doubles, Doubles]:
+    def held_out_within(self, domain: DomainGaussians, samples: Samples) -> tuple[Reals, Reals]:
         """Return q and evidence of samples of this domain."""
         own, n = np.searchsorted(domain.columns, samples.own), samples.counts
         Z, offsets = domain.white(samples.X), domain.offsets[own]
         gap = Z - domain.plain[own]
-        without = (n[:, None] * offsets - (samples.X - domain.centre)) / (n - 1.0)[:, None]
+        m = n.astype(Z.dtype)[:, None]
+        without = (m * offsets - (samples.X - domain.centre)) / (m - 1.0)
         form = _Updated.of(gap, n, self.prior.influence, domain.weight, domain.weight - 1.0)
         posterior = self.prior.posterior_without(offsets, without, n - 1) @ domain.whitening
-        return form.evidence(domain, Z, (own, domain.plain[own] - gap / (n - 1.0)[:, None], posterior))
+        return form.evidence(domain, Z, (own, domain.plain[own] - gap / (m - 1.0), posterior))
 
-    def _held_out_elsewhere(self, domain: DomainGaussians, samples: Samples) -> tuple[Doubles, Doubles]:
+    def _held_out_elsewhere(self, domain: DomainGaussians, samples: Samples) -> tuple[Reals, Reals]:
         """Return q and evidence of samples of other domains, which are in this one's covariance through W0 alone."""
         gap = (samples.X - self.means[samples.own]) @ domain.whitening
         form = _Updated.of(gap, samples.counts, self.prior.influence - 1.0, domain.weight, domain.weight)
@@ -181,20 +204,20 @@ class _Updated:
     """
 
     scale: float
-    k: Doubles
-    g: Doubles
-    left: Doubles
+    k: Reals
+    g: Reals
+    left: Reals
 
     @classmethod
-    def of(cls, gap: Doubles, counts: npt.NDArray[np.int64], influence: float, weight: float, after: float) -> _Updated:
+    def of(cls, gap: Reals, counts: npt.NDArray[np.int64], influence: float, weight: float, after: float) -> _Updated:
         """Take n/(n-1) `influence` gg' from a scatter that was divided by `weight`, and divide by `after`."""
-        a = counts / (counts - 1.0) * influence / weight
+        a = (counts / (counts - 1.0) * influence / weight).astype(gap.dtype)
         left = np.maximum(1.0 - a * np.einsum("nd,nd->n", gap, gap), _LEAST_LEFT)
         return cls(after / weight, a / left, gap, left)
 
     def evidence(
-        self, domain: DomainGaussians, Z: Doubles, own: tuple[npt.NDArray[np.intp], Doubles, Doubles] | None
-    ) -> tuple[Doubles, Doubles]:
+        self, domain: DomainGaussians, Z: Reals, own: tuple[npt.NDArray[np.intp], Reals, Reals] | None
+    ) -> tuple[Reals, Reals]:
         """Return q and evidence; `own` says where each sample's class is, and its plain and posterior mean now."""
         along, squares = self.with_rows(Z, domain.posterior), self.squares_of(domain.posterior)
         directed, lengths = self.with_rows(Z, domain.plain), self.squares_of(domain.plain)
@@ -206,27 +229,19 @@ class _Updated:
         log_det = domain.log_det - 0.5 * (Z.shape[1] * np.log(self.scale) - np.log(self.left))
         return -0.5 * self.pairs(Z, Z) - log_det, np.stack([along - 0.5 * squares, directed])
 
-    def pairs(self, X: Doubles, Y: Doubles) -> Doubles:
+    def pairs(self, X: Reals, Y: Reals) -> Reals:
         """Return that of each row of X with the row of Y."""
         along = np.einsum("nd,nd->n", self.g, X) * np.einsum("nd,nd->n", self.g, Y)
-        product: Doubles = self.scale * (np.einsum("nd,nd->n", X, Y) + self.k * along)
+        product: Reals = self.scale * (np.einsum("nd,nd->n", X, Y) + self.k * along)
         return product
 
-    def with_rows(self, X: Doubles, rows: Doubles) -> Doubles:
+    def with_rows(self, X: Reals, rows: Reals) -> Reals:
         """Return that of each row of X with all `rows`."""
         gx = self.k * np.einsum("nd,nd->n", self.g, X)
-        product: Doubles = self.scale * (X @ rows.T + gx[:, None] * (self.g @ rows.T))
+        product: Reals = self.scale * (X @ rows.T + gx[:, None] * (self.g @ rows.T))
         return product
 
-    def squares_of(self, rows: Doubles) -> Doubles:
+    def squares_of(self, rows: Reals) -> Reals:
         """Return that of all `rows` with themselves."""
-        square: Doubles = self.scale * (np.sum(rows**2, axis=1) + self.k[:, None] * (self.g @ rows.T) ** 2)
+        square: Reals = self.scale * (np.sum(rows**2, axis=1) + self.k[:, None] * (self.g @ rows.T) ** 2)
         return square
-
-
-def in_float32(domain: DomainGaussians) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return whitening, white centre, A and c of a domain, as scoring uses them."""
-    A, c = domain.linear()
-    parts = domain.whitening, domain.centre @ domain.whitening, A, c
-    whitening, centre, A32, c32 = (np.ascontiguousarray(part, dtype=np.float32) for part in parts)
-    return whitening, centre, A32, c32

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from safetensors.numpy import save_file
 
 from hycal._version import __version__
 from hycal.atomic import replacing
-from hycal.errors import HyCalError, ModelFileError
+from hycal.errors import HyCalError, ModelFileError, storing
 
 FORMAT = "hycal-model"
 VERSION = 1
@@ -45,8 +46,12 @@ def write(path: str | os.PathLike[str], content: Content) -> None:
     header = {_METADATA_KEY: json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)}
     if not target.parent.is_dir():
         raise HyCalError(f"Cannot save to {target}: the folder {target.parent} does not exist. Make it first.")
-    with replacing(target) as file:
-        save_file({key: np.ascontiguousarray(value) for key, value in content.tensors.items()}, file.name, header)
+    tensors = {key: np.ascontiguousarray(value) for key, value in content.tensors.items()}
+    with storing(target), replacing(target) as file:
+        try:
+            save_file(tensors, file.name, header)
+        except SafetensorError as error:  # what the system refused, in the words of the library
+            raise OSError(str(error)) from None
 
 
 def read(path: str | os.PathLike[str]) -> Content:
@@ -98,6 +103,7 @@ def _manifest(text: str | None, source: Path) -> dict[str, Any]:
         manifest = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"The manifest of {source} is not JSON: {error}. {_ADVICE}") from None
+    _check_unicode(text, manifest, source)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ModelFileError(f"The manifest of {source} is not that of a hycal model. {_ADVICE}")
     version = manifest.get("version")
@@ -108,6 +114,18 @@ def _manifest(text: str | None, source: Path) -> dict[str, Any]:
         )
     return _UPGRADES[version](manifest)
 
+
+def _check_unicode(text: str, manifest: Any, source: Path) -> None:
+    """Refuse halves of surrogate pairs, which JSON can spell but no file can hold; ours are never spelled so."""
+    if _SURROGATE.search(text) is None:
+        return
+    try:
+        json.dumps(manifest, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise ModelFileError(f"The manifest of {source} has text that is no Unicode: {error}. {_ADVICE}") from None
+
+
+_SURROGATE = re.compile(r"\\u[dD]")
 
 # One entry for each version ever written: how its manifest becomes a manifest of today.
 _UPGRADES: Mapping[Any, Any] = {1: lambda manifest: manifest}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from threadpoolctl import ThreadpoolController
 from hycal.validation import Floats
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _FEWEST_ROWS = 64  # below this a chunk is too thin for an efficient product
 _MOST_ROWS = 1024
@@ -55,6 +57,15 @@ def blas_threads() -> int:
     return max((library["num_threads"] for library in _controller().info()), default=1)
 
 
+class _Capped(threading.local):
+    """How many threads this thread may put to work, if it has capped BLAS; else 0."""
+
+    threads = 0
+
+
+_CAPPED = _Capped()
+
+
 class _Scratch(threading.local):
     """Work space of one thread, kept between calls."""
 
@@ -82,17 +93,46 @@ def side_by_side(work: Callable[[T], Any], pieces: Sequence[T]) -> None:
 
     While another thread is at it, the cores are taken: the pieces are then done one after the other.
     """
+    if len(pieces) == 1:  # BLAS may have all cores
+        work(pieces[0])
+        return
+    with one_blas_thread() as threads:
+        for _ in _pool(threads).map(work, pieces) if threads > 1 else map(work, pieces):
+            pass
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[int]:
+    """Cap BLAS at one thread, and yield how many threads may work side by side meanwhile.
+
+    Around several calls of `side_by_side` it spares BLAS from waking and stopping its threads between them. Where
+    another thread is at it, nothing is capped and there is one.
+    """
+    if _CAPPED.threads:
+        yield _CAPPED.threads
+        return
     threads, section = blas_threads(), _section()
-    if len(pieces) == 1 or threads == 1 or not section.acquire(blocking=False):
-        for piece in pieces:
-            work(piece)
+    if threads == 1 or not section.acquire(blocking=False):
+        yield 1
         return
     try:
         with _controller().limit(limits=1):
-            for _ in _pool(threads).map(work, pieces):
-                pass
+            _CAPPED.threads = threads
+            yield threads
     finally:
+        _CAPPED.threads = 0
         section.release()
+
+
+def mapped(work: Callable[[T], R], pieces: Sequence[T], sizes: Sequence[int]) -> list[R]:
+    """Return `work` of every piece, in their order, done side by side: the largest first, so that none ends alone."""
+    results: dict[int, R] = {}
+
+    def keep(number: int) -> None:
+        results[number] = work(pieces[number])
+
+    side_by_side(keep, sorted(range(len(pieces)), key=lambda number: -sizes[number]))
+    return [results[number] for number in range(len(pieces))]
 
 
 def in_chunks(work: Callable[[slice], Any], rows: int, *, numbers_per_row: int, most_numbers: int = 2**23) -> None:

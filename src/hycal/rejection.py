@@ -110,7 +110,7 @@ class Familiarity:
 
     def _held_out_measures(self, samples: Samples) -> Doubles:
         """Return the measures of samples, each without itself: in the density, its class mean and the precision."""
-        q, e = self.hierarchy.held_out(samples)
+        q, e = (part.astype(np.float64) for part in self.hierarchy.held_out(samples))
         X, n = samples.X.astype(np.float64), samples.counts
         gap = X - self.hierarchy.means[samples.own]
         prior = self.hierarchy.prior

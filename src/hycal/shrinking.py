@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.linalg import cholesky
 from scipy.linalg.lapack import dtrtri
 
 from hycal.discriminant import class_means
 from hycal.hierarchy import DomainGaussians, Hierarchy, Prior
+from hycal.parallel import mapped
 from hycal.records import ClassRecord, Records
 from hycal.ridge import gram_matrix
 from hycal.validation import Doubles
@@ -35,13 +36,15 @@ def build(records: Records, *, strength: float, ridge: float) -> Hierarchy:
     """
     names, domain_of = np.unique(records.domains, return_inverse=True)
     columns = [np.flatnonzero(domain_of == number) for number in range(len(names))]
-    moments = [_Moments.of([records.ordered[column] for column in group]) for group in columns]
+    sizes = [int(records.counts[group].sum()) for group in columns]
+    moments = mapped(lambda group: _Moments.of([records.ordered[column] for column in group]), columns, sizes)
     prior = _prior(moments, strength * records.width, ridge)
-    domains = tuple(_domain(group, moment, prior) for group, moment in zip(columns, moments, strict=True))
+    domains = tuple(mapped(lambda pair: _domain(*pair, prior), list(zip(columns, moments, strict=True)), sizes))
     means = np.empty((len(domain_of), records.width))
     for domain in domains:
         means[domain.columns] = domain.centre + domain.offsets
-    return Hierarchy(prior, domains, domain_of, means)
+    single = tuple(domain.in_float32() for domain in domains)
+    return Hierarchy(prior.in_float32(), single, domain_of, means.astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,20 +88,21 @@ def _prior(moments: Sequence[_Moments], tau: float, ridge: float) -> Prior:
         influence = (1.0 - ridge) / within_freedom
         W = influence * np.sum([part.scatter for part in moments], axis=0)
         W.flat[:: d + 1] += ridge * spread / d
-    L = cholesky(W, lower=True, check_finite=False)
-    white = solve_triangular(L, offsets.T, lower=True, check_finite=False).T
+    L = np.linalg.cholesky(W)
+    whitening = np.linalg.inv(L).T
+    white = offsets @ whitening
     freedom = max(classes - len(moments), 1)
     noise = float(np.sum(1.0 / counts)) * freedom / classes
     scatter = white.T @ white - noise * np.eye(d)
     pseudo = _BETWEEN_STRENGTH * d
     level = max(float(np.trace(scatter)) / d / freedom, _LEAST_BETWEEN)
     scatter.flat[:: d + 1] += pseudo * level
-    b, V = eigh(scatter / (freedom + pseudo), driver="evd", overwrite_a=True, check_finite=False)
+    b, V = np.linalg.eigh(scatter / (freedom + pseudo))
     return Prior(
         within=W,
         strength=tau,
         influence=1.0 + tau * influence,
-        to_basis=solve_triangular(L, V, lower=True, trans="T", check_finite=False),
+        to_basis=whitening @ V,
         from_basis=V.T @ L.T,
         between=np.maximum(b, _LEAST_BETWEEN),
         freedom=freedom + pseudo,

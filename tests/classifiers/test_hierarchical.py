@@ -51,12 +51,12 @@ def test_evidence_is_that_of_the_dense_matrices():
         y = X - centre
         q, (distance, direction) = domain.evidence(X)
         np.testing.assert_allclose(
-            q, -0.5 * np.einsum("nd,de,ne->n", y, P, y) - 0.5 * np.linalg.slogdet(W)[1], rtol=1e-8
+            q, -0.5 * np.einsum("nd,de,ne->n", y, P, y) - 0.5 * np.linalg.slogdet(W)[1], rtol=1e-5, atol=1e-5
         )
         squares = np.einsum("cd,de,ce->c", s, P, s)
-        np.testing.assert_allclose(distance, y @ P @ s.T - 0.5 * squares, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(distance, y @ P @ s.T - 0.5 * squares, rtol=1e-5, atol=1e-5)
         lengths = np.sqrt(np.einsum("cd,de,ce->c", m, P, m))
-        np.testing.assert_allclose(direction, np.sqrt(squares.mean()) * (y @ P @ m.T) / lengths, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(direction, np.sqrt(squares.mean()) * (y @ P @ m.T) / lengths, rtol=1e-5, atol=1e-5)
 
 
 def test_left_out_samples_leave_no_trace_in_their_class():

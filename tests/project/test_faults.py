@@ -1,14 +1,8 @@
-"""Second writers, killed writers, damaged files: the project is the old one or the new one, whole."""
+"""Second writers and damaged files. What a kill leaves is tested in `tests/faults`."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,19 +10,7 @@ import pytest
 from hycal import ModelFileError, modelfile
 from hycal.project import LockedError, Project
 from hycal.project.locking import writing
-from tests.project.building import arrivals, example, new_project, pets_and_cars
-
-WRITER = """
-import sys
-from pathlib import Path
-from tests.project.building import arrivals, new_project
-project = new_project(Path(sys.argv[1]))
-for number in range(1, 10**6):
-    receipt = project.learn(arrivals("pets/cat", *range(number, number + 40)))
-    print(receipt.after, flush=True)
-    if number % 3 == 0:
-        print(project.forget("pets/cat").after, flush=True)
-"""
+from tests.project.building import arrivals, example, pets_and_cars
 
 
 def test_a_second_writer_is_told(tmp_path):
@@ -70,25 +52,6 @@ def test_readers_see_a_whole_model_while_others_write(tmp_path):
     for thread in threads:
         thread.join()
     assert seen and all(columns == labels and labels in sound for columns, labels in seen)
-
-
-def test_a_killed_writer_leaves_a_whole_project(tmp_path):
-    path = tmp_path / "p.hycal"
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    for attempt in range(3):
-        command = [sys.executable, "-c", WRITER, str(path)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as writer:
-            assert writer.stdout is not None
-            acknowledged = [writer.stdout.readline().strip() for _ in range(3 + attempt)]
-            time.sleep(0.003 * attempt)
-            writer.send_signal(signal.SIGKILL)
-            acknowledged += writer.stdout.read().split()
-        state = Project(path).state
-        hashes = [entry.after for entry in state.history]
-        assert state.hash == hashes[-1], "the file holds what its history says"
-        assert acknowledged[-1] in hashes[-2:], "what was accepted is there; at most one more had been written"
-    new_project(path).learn(arrivals("pets/dog", 1))
-    assert not list(tmp_path.glob(".*.part")), "the next writer clears away what the killed ones left"
 
 
 DAMAGES = {

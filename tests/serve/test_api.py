@@ -9,6 +9,9 @@ import pytest
 
 from hycal import HyCal
 from hycal.project import Project
+from hycal.project.answering import answer
+from hycal.serve import shapes, telling
+from hycal.serve.service import Look
 from tests.serve.building import client_of, files, new_service, picture, teach
 
 
@@ -55,6 +58,14 @@ def test_answers_again_need_no_upload(taught):
     missing = taught.post("/api/answers", json={"images": ["0" * 64]})
     assert missing.status_code == 404
     assert "Send it again" in missing.json()["detail"]
+
+
+def test_answers_to_embeddings_have_the_shape_that_is_promised(taught, service):
+    state = service.project.state
+    found = answer(state, np.stack([example.row for example in state.examples]), top=3)
+    told = shapes.Answers.model_validate_json(telling.answers_to_embeddings(state, found, {"answering": 1.5}))
+    slowly = [telling.answer(state, Look(str(number), None), item) for number, item in enumerate(found)]
+    assert told == shapes.Answers(model=state.hash, answers=slowly, milliseconds={"answering": 1.5})
 
 
 def test_embeddings_as_json_and_npy_give_the_same(taught, service):

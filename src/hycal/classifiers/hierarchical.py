@@ -13,9 +13,9 @@ from scipy.special import log_softmax
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.base import IncrementalClassifier
-from hycal.hierarchy import Hierarchy, in_float32
+from hycal.hierarchy import Hierarchy
 from hycal.leave_one_out import Samples, spread_rows
-from hycal.parallel import in_chunks
+from hycal.parallel import in_chunks, mapped, one_blas_thread
 from hycal.records import Records
 from hycal.shrinking import build
 from hycal.tempering import Pull, fit_weights
@@ -40,7 +40,6 @@ class _Weights:
 @dataclass(frozen=True, eq=False)
 class _Fitted:
     hierarchy: Hierarchy
-    heads: tuple[tuple[Floats, Floats, Floats, Floats], ...]
     texts: tuple[Floats | None, ...]
     weights: _Weights
 
@@ -98,13 +97,17 @@ class HierarchicalHyCal(IncrementalClassifier):
         return 1.0  # the weights were fitted on held-out samples
 
     def _derive(self, records: Records, previous: Any) -> _Fitted:
+        with one_blas_thread():
+            return self._fitted(records)
+
+    def _fitted(self, records: Records) -> _Fitted:
         hierarchy = build(records, strength=self.strength, ridge=self.ridge)
         texts = tuple(self._texts(records, domain.columns) for domain in hierarchy.domains)
         everything = Samples.of(records)
         weights = _Weights(
             _class_weights(records, everything, hierarchy, texts), _domain_weight(records, everything, hierarchy)
         )
-        return _Fitted(hierarchy, tuple(in_float32(domain) for domain in hierarchy.domains), texts, weights)
+        return _Fitted(hierarchy, texts, weights)
 
     def _texts(self, records: Records, columns: npt.NDArray[np.intp]) -> Floats | None:
         texts = [records.ordered[column].text for column in columns]
@@ -112,7 +115,7 @@ class HierarchicalHyCal(IncrementalClassifier):
             return None
         return np.stack([np.float32(LOGIT_SCALE) * text for text in texts if text is not None])
 
-    def _leave_one_out(self, derived: _Fitted, records: Records, samples: Samples) -> Doubles:
+    def _leave_one_out(self, derived: _Fitted, records: Records, samples: Samples) -> npt.NDArray[Any]:
         """Weights of evidence and what all data say stay as they are."""
         q, e = derived.hierarchy.held_out(samples)
         return _log_posterior(derived, samples.X, q, e)
@@ -122,13 +125,10 @@ class HierarchicalHyCal(IncrementalClassifier):
         scores = np.empty((len(X), classes), np.float32)
 
         def score(rows: slice) -> None:
-            q = np.empty((rows.stop - rows.start, len(derived.heads)), np.float32)
+            q = np.empty((rows.stop - rows.start, len(derived.hierarchy.domains)), np.float32)
             e = np.empty((2, len(q), classes), np.float32)
-            for number, (domain, head) in enumerate(zip(derived.hierarchy.domains, derived.heads, strict=True)):
-                whitening, centre, A, c = head
-                Z = X[rows] @ whitening - centre
-                q[:, number] = -0.5 * np.einsum("nd,nd->n", Z, Z) - domain.log_det
-                e[:, :, domain.columns] = Z @ A.transpose(0, 2, 1) + c[:, None]
+            for number, domain in enumerate(derived.hierarchy.domains):
+                q[:, number], e[:, :, domain.columns] = domain.evidence(X[rows])
             scores[rows] = _log_posterior(derived, X[rows], q, e)
 
         in_chunks(score, len(X), numbers_per_row=3 * classes + X.shape[1])
@@ -160,16 +160,20 @@ def _class_weights(
     records: Records, everything: Samples, hierarchy: Hierarchy, texts: Sequence[Floats | None]
 ) -> Doubles:
     """Return the weights in each domain under which held-out samples are most likely to be told from its classes."""
-    weights = np.zeros((len(texts), 3))
-    for number, (domain, vectors) in enumerate(zip(hierarchy.domains, texts, strict=True)):
+
+    def fit(number: int) -> Doubles:
+        domain, vectors = hierarchy.domains[number], texts[number]
         samples = everything.at(spread_rows(records, domain.columns, _HELD_OUT))
         evidence = [*hierarchy.held_out_within(domain, samples)[1]]
         if vectors is not None:
             evidence.append((samples.X @ vectors.T).astype(np.float64))
         centre = np.array([_CLASS_WEIGHT, _CLASS_WEIGHT, 1.0][: len(evidence)])
         own = np.searchsorted(domain.columns, samples.own)
-        weights[number, : len(centre)] = fit_weights(np.stack(evidence), own, Pull(centre, _PULL))
-    return weights
+        fitted = fit_weights(np.stack(evidence), own, Pull(centre, _PULL))
+        return np.concatenate([fitted, np.zeros(3 - len(fitted))])
+
+    sizes = [len(domain.columns) for domain in hierarchy.domains]
+    return np.stack(mapped(fit, range(len(texts)), sizes))
 
 
 def _domain_weight(records: Records, everything: Samples, hierarchy: Hierarchy) -> float:

@@ -55,7 +55,7 @@ def _objects(source: Path, lines: Iterable[str]) -> Iterator[Numbered]:
             continue
         try:
             entry = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise HyCalError(f"{source}, line {number} is not JSON: {error}.") from None
         if not isinstance(entry, dict):
             raise HyCalError(f'{source}, line {number}: expected an object, {{"file": ..., "label": ...}}.')

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hycal.data.samples import ImageSet, Sample, Split
+from hycal.embedding.arrays import load_arrays
 from hycal.embedding.sources import ImageRow
 from hycal.errors import HyCalError
 
@@ -22,9 +23,8 @@ def read_npz(path: str | os.PathLike[str]) -> ImageSet:
     """
     source = Path(path)
     try:
-        with np.load(source, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except Exception as error:  # zip, zlib and numpy each have errors of their own for a damaged file
+        arrays = load_arrays(source)
+    except ValueError as error:
         raise HyCalError(f"{source} is not a readable .npz of plain arrays: {error}.") from None
     parts = [(prefix, split) for prefix, split in _PREFIXES if f"{prefix}images" in arrays]
     if not parts or any(f"{prefix}labels" not in arrays for prefix, _ in parts):

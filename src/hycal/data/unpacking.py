@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import shutil
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from hycal.errors import HyCalError
 
 _PIECE = 2**20
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _ZIP = (".zip",)
-_DAMAGE = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    OSError,
-    NotImplementedError,  # a compression that zipfile does not know
-    RuntimeError,  # an encrypted member
+_COMPRESSIONS: tuple[tuple[bytes, Callable[..., Any]], ...] = (
+    (b"\x1f\x8b", gzip.open),
+    (b"BZh", bz2.open),
+    (b"\xfd7zXZ", lzma.open),
+    (b"", open),
 )
 
 
@@ -60,15 +59,48 @@ def unpack(archive: Path, folder: Path) -> int:
             for member, target in zip(members, targets, strict=True):
                 _write(archive, member, target)
             return len(members)
-    except _DAMAGE as error:
-        raise HyCalError(f"{archive} cannot be unpacked: {error}. Delete it and fetch it again.") from None
+    except HyCalError:
+        raise
+    except Exception as error:  # decompressors meet hostile bytes here, and raise whatever they like
+        reason = str(error) or type(error).__name__
+        raise HyCalError(f"{archive} cannot be unpacked: {reason}. Delete it and fetch it again.") from None
 
 
 def _members(archive: Path, stack: ExitStack) -> Iterator[_Member]:
     if archive.name.lower().endswith(_ZIP):
         yield from _zip_members(archive, stack.enter_context(zipfile.ZipFile(archive)))
     else:
-        yield from _tar_members(archive, stack.enter_context(tarfile.open(archive)))  # noqa: SIM115
+        content = stack.enter_context(_decompressed(archive))
+        bounded: Any = _BoundedReads(content)
+        yield from _tar_members(archive, stack.enter_context(tarfile.open(fileobj=bounded, mode="r:")))  # noqa: SIM115
+
+
+def _decompressed(archive: Path) -> IO[bytes]:
+    with archive.open("rb") as file:
+        begin = file.read(8)
+    opened: IO[bytes] = next(opens for magic, opens in _COMPRESSIONS if begin.startswith(magic))(archive, "rb")
+    return opened
+
+
+@dataclass(frozen=True)
+class _BoundedReads:
+    """A file that refuses to be read in large pieces.
+
+    A tar header may say that it is gigabytes long, compress to nothing, and tarfile reads it in one piece.
+    """
+
+    file: IO[bytes]
+
+    def read(self, size: int) -> bytes:
+        if not 0 <= size <= _PIECE:
+            raise tarfile.ReadError(f"a header of {size:,} bytes")
+        return self.file.read(size)
+
+    def seek(self, position: int) -> int:
+        return self.file.seek(position)
+
+    def tell(self) -> int:
+        return self.file.tell()
 
 
 def _zip_members(archive: Path, file: zipfile.ZipFile) -> Iterator[_Member]:

@@ -63,8 +63,10 @@ class ImageFile:
             if status.st_size > MOST_BYTES:
                 raise ImageError(f"{status.st_size:,} bytes; the limit is {MOST_BYTES:,}")
             return self.path.read_bytes()
-        except OSError as error:
-            raise ImageError(f"cannot be read: {error.strerror or error}") from None
+        except ImageError:
+            raise
+        except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+            raise ImageError(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 @dataclass(frozen=True)

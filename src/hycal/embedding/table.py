@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.atomic import replacing
+from hycal.embedding.arrays import load_arrays
 from hycal.errors import HyCalError
 from hycal.validation import Floats
 
@@ -65,7 +66,7 @@ def is_table(path: str | os.PathLike[str]) -> bool:
     try:
         with zipfile.ZipFile(path) as file:
             return {"rows.npy", "encoder.npy", "fingerprint.npy"} <= set(file.namelist())
-    except (OSError, zipfile.BadZipFile):
+    except Exception:  # zipfile has many errors for a file that is no zip
         return False
 
 
@@ -79,11 +80,11 @@ def read_table(path: str | os.PathLike[str], *, fingerprint: str | None = None) 
         The space that the caller works in; a table from another one is an error.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            columns = {name: np.asarray(file[name], dtype=np.str_) for name in _COLUMNS}
-            rows = np.asarray(file["rows"], dtype=np.float32)
-            table = EmbeddingTable(rows, **columns, encoder=str(file["encoder"]), fingerprint=str(file["fingerprint"]))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        file = load_arrays(path)
+        columns = {name: np.asarray(file[name], dtype=np.str_) for name in _COLUMNS}
+        rows = np.asarray(file["rows"], dtype=np.float32)
+        table = EmbeddingTable(rows, **columns, encoder=str(file["encoder"]), fingerprint=str(file["fingerprint"]))
+    except (ValueError, TypeError, KeyError) as error:
         raise HyCalError(f"{path} is not a table of embeddings: {error}. Make one with `hycal embed`.") from None
     if rows.ndim != 2 or any(column.shape != (len(rows),) for column in columns.values()):
         raise HyCalError(f"{path} has columns of different lengths. Make it again with `hycal embed`.")

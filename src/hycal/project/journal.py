@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as tensors_of
 from safetensors.numpy import save as bytes_of
 
-from hycal.errors import HyCalError, ModelFileError
+from hycal.errors import HyCalError, ModelFileError, storing
 from hycal.project import changes
 from hycal.project.pool import Pool, packed, unpacked
 from hycal.project.state import State
@@ -87,16 +87,16 @@ def replay(state: State, journal: bytes, *, source: Path) -> Replayed:
 
 def append(path: Path, frame: bytes, *, used: int) -> None:
     """Add a frame after the first `used` bytes; when this returns, it is on the disk."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        os.ftruncate(descriptor, used)
-        os.lseek(descriptor, used, os.SEEK_SET)
-        rest = memoryview(frame)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with storing(path), path.open("ab", buffering=0) as file:
+        file.truncate(used)
+        try:
+            rest = memoryview(frame)
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(used)  # a change that was refused must not come back
+            raise
 
 
 def _frames(journal: bytes, source: Path) -> Iterator[tuple[bytes, int]]:
@@ -109,7 +109,7 @@ def _frames(journal: bytes, source: Path) -> Iterator[tuple[bytes, int]]:
             return
         content = journal[begin:end]
         if hashlib.sha256(content).digest() != journal[start + _LENGTH : begin]:
-            if end == len(journal):
+            if end == len(journal) or not any(journal[start:]):  # room that a power cut left empty
                 return
             raise ModelFileError(f"The journal {source} is damaged at byte {start}. {_ADVICE}")
         yield content, end
@@ -125,7 +125,7 @@ def _header(content: bytes, source: Path) -> dict[str, Any]:
         header: dict[str, Any] = json.loads(json.loads(content[_LENGTH : _LENGTH + length])["__metadata__"][_KEY])
         if type(header["version"]) is not int:
             raise TypeError("a version that is no number")
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"The journal {source} has a malformed frame: {error!r}. {_ADVICE}") from None
     return header
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hycal.errors import HyCalError
+from hycal.errors import HyCalError, storing
 
 SECONDS_TO_WAIT = 10.0
 _SECONDS_BETWEEN = 0.05
@@ -26,12 +26,8 @@ def writing(path: Path, *, seconds: float = SECONDS_TO_WAIT) -> Iterator[None]:
     The lock is on a hidden file beside it, because the file itself is replaced by every change.
     """
     lock = path.with_name(f".{path.name}.lock")
-    try:
+    with storing(path):
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise HyCalError(
-            f"{path} cannot be changed: {error.strerror}. Check that the folder {path.parent} may be written."
-        ) from None
     try:
         _acquire(descriptor, path, seconds)
         yield

@@ -6,6 +6,7 @@ changed it, makes the next state, writes it, and only then lets readers see it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -178,7 +179,7 @@ class Project:
 
     def _write(self, following: State) -> None:
         modelfile.write(self.path, project_content(following))
-        if journal_of(self.path).exists():
+        with contextlib.suppress(OSError):  # the file has it all; frames that it has taken in are of no account
             journal_of(self.path).unlink()
             sync_folder(self.path.parent)
         self._show(following, frames=0, used=0)

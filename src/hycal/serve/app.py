@@ -12,7 +12,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from hycal._version import __version__
-from hycal.errors import HyCalError
+from hycal.errors import HyCalError, StorageError
 from hycal.project import LockedError
 from hycal.serve.guard import Door, Guard
 from hycal.serve.routes import api
@@ -20,7 +20,7 @@ from hycal.serve.service import Service, UnknownImageError
 from hycal.serve.settling import settling
 
 PAGE = Path(__file__).with_name("page")
-_STATUS = ((LockedError, 503), (UnknownImageError, 404), (HyCalError, 400))
+_STATUS = ((LockedError, 503), (StorageError, 507), (UnknownImageError, 404), (HyCalError, 400))
 
 
 def make_app(service: Service, door: Door | None = None) -> ASGIApp:

@@ -28,6 +28,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     404: {"model": shapes.Problem, "description": "The image is not at hand; send it again."},
     413: {"model": shapes.Problem, "description": "Larger than the limits allow."},
     503: {"model": shapes.Problem, "description": "Another program is changing the model."},
+    507: {"model": shapes.Problem, "description": "The disk is full, or the folder may not be written."},
 }
 
 
@@ -112,6 +113,7 @@ def _answering(router: APIRouter, service: Service) -> None:
     @router.post(
         "/classify-embeddings",
         summary="Classify embeddings",
+        response_model=shapes.Answers,
         description='JSON `{"rows": [[...], ...]}`, or the bytes of a float32 .npy file of shape (n, d).',
         openapi_extra={
             "requestBody": {
@@ -123,22 +125,19 @@ def _answering(router: APIRouter, service: Service) -> None:
             }
         },
     )
-    async def classify_embeddings(request: Request, top: Top = 5) -> shapes.Answers:
+    async def classify_embeddings(request: Request, top: Top = 5) -> Response:
         body = await request.body()
         kind = request.headers.get("content-type", "")
-        return await run_in_threadpool(_embeddings_told, service, body, kind, top)
+        told = await run_in_threadpool(_embeddings_told, service, body, kind, top)
+        return Response(told, media_type="application/json")
 
 
-def _embeddings_told(service: Service, body: bytes, kind: str, top: int) -> shapes.Answers:
+def _embeddings_told(service: Service, body: bytes, kind: str, top: int) -> bytes:
     rows: Floats = rows_of(body, kind, most=service.limits.rows)
     state, watch = service.state, Stopwatch()
     with watch.on("answering"):
         found = answers_of(state, rows, top=top)
-    return shapes.Answers(
-        model=state.hash,
-        answers=[telling.answer(state, Look(str(number), None), item) for number, item in enumerate(found)],
-        milliseconds=watch.spent,
-    )
+    return telling.answers_to_embeddings(state, found, watch.spent)
 
 
 def _changing(router: APIRouter, service: Service) -> None:

@@ -8,6 +8,8 @@ from hycal.serve.app import make_app
 from hycal.serve.guard import Door
 from hycal.serve.service import Service
 
+MOST_AT_ONCE = 96  # connections: each may hold one request of the largest size in memory
+
 
 def address(door: Door, port: int) -> str:
     """Return the link to the page, with the token in it if there is one.
@@ -28,6 +30,6 @@ def run(service: Service, door: Door, port: int) -> None:
         log_level="warning",
         access_log=False,  # the link with the token must not end in a log
         server_header=False,
-        limit_concurrency=64,
+        limit_concurrency=MOST_AT_ONCE,
         timeout_graceful_shutdown=10,
     )

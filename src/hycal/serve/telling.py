@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from pydantic_core import to_json
 
 from hycal.project import Entry, Receipt, State, answering, evaluating, split_label
 from hycal.project import Example as LearnedImage
@@ -42,6 +44,26 @@ def answer(state: State, look: Look, found: answering.Answer) -> shapes.Answer:
         learned_as=_label(state, look.example),
         candidates=[_candidate(item) for item in found],
     )
+
+
+def answers_to_embeddings(state: State, found: Sequence[answering.Answer], milliseconds: Mapping[str, float]) -> bytes:
+    """Tell answers to embeddings as JSON of `shapes.Answers`.
+
+    Programs send thousands of rows; to make and check an object for each candidate would take as long as the answers.
+    """
+    unknown = {"image": None, "problem": None, "learned_as": None}
+    answers = [
+        {
+            "name": str(number),
+            **unknown,
+            "candidates": [
+                {"label": str(item.label), "score": item.score, "probability": item.probability, "evidence": None}
+                for item in candidates
+            ],
+        }
+        for number, candidates in enumerate(found)
+    ]
+    return to_json({"model": state.hash, "answers": answers, "milliseconds": milliseconds})
 
 
 def seen(state: State, look: Look) -> shapes.SeenImage:

@@ -1,0 +1,1 @@
+"""Kill -9, hundreds of times, in the middle of every operation that writes: python -m benchmarks.faults."""

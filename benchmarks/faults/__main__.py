@@ -1,0 +1,71 @@
+"""Kill every operation that writes at random moments, and look at what is left.
+
+    python -m benchmarks.faults [--kills 500] [--servers 50] [--seed 0]
+
+Half of the kills fall at a random time of the operation, half before a random line of the modules that write. After
+each, the files must hold the old state or the new one, whole; the new one if the operation had said that it was done;
+and doing it again must lead to the new one and leave nothing behind. Then servers are killed while clients change the
+model: every change that was answered must be there. Ends with code 1 if anything was torn or lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.faults.cases import CASES
+from benchmarks.faults.killing import Case, Outcome, Prepared
+from benchmarks.faults.server import kill_server
+
+
+def kill_case(case: Case, kills: int, chance: random.Random) -> list[Outcome]:
+    """Kill one operation many times."""
+    with tempfile.TemporaryDirectory() as room:
+        prepared = Prepared.of(case, Path(room))
+        return [prepared.killed(prepared.moment(chance, in_time=kill % 2 == 0)) for kill in range(kills)]
+
+
+def kill_servers(kills: int, chance: random.Random) -> list[Outcome]:
+    """Kill servers under load."""
+    outcomes = []
+    for _ in range(kills):
+        with tempfile.TemporaryDirectory() as room:
+            outcomes.append(kill_server(Path(room), after=chance.uniform(0.0, 0.4)))
+    return outcomes
+
+
+def report(name: str, outcomes: Sequence[Outcome]) -> bool:
+    """Print one line of the table; return whether all was well."""
+    found = Counter(outcome.found for outcome in outcomes)
+    wrong = Counter(outcome.wrong for outcome in outcomes if outcome.wrong)
+    print(f"{name:28}{len(outcomes):>6}{found['old']:>8}{found['new']:>8}{wrong.total():>14}", flush=True)
+    for what, times in wrong.items():
+        print(f"    {times} x {what}", flush=True)
+    return not wrong
+
+
+def main() -> int:
+    """Kill everything, print the table."""
+    parser = argparse.ArgumentParser(description="Kill -9 in the middle of every operation that writes.")
+    parser.add_argument("--kills", type=int, default=500, help="shared by the operations")
+    parser.add_argument("--servers", type=int, default=50, help="servers to kill under load")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    chance = random.Random(options.seed)
+    began = time.monotonic()
+    print(f"{'operation':28}{'kills':>6}{'old':>8}{'new':>8}{'torn or lost':>14}")
+    shares = [options.kills // len(CASES) + (at < options.kills % len(CASES)) for at in range(len(CASES))]
+    sound = [report(case.name, kill_case(case, kills, chance)) for case, kills in zip(CASES, shares, strict=True)]
+    sound.append(report("server under load", kill_servers(options.servers, chance)))
+    print(f"{options.kills + options.servers} kills in {time.monotonic() - began:.0f} s")
+    return 0 if all(sound) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,233 @@
+"""One operation, killed once: what is on the disk afterwards, and whether it may be.
+
+The operation runs in a forked process, so that a kill costs milliseconds, not an interpreter. It is killed in one of
+two ways: after a random time, which also falls inside libraries and system calls; or before a chosen line of those
+modules that write, so that every boundary between two of their statements can be hit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+import hycal
+
+_SOURCE = Path(hycal.__file__).parent
+_WRITERS = (
+    "atomic.py",
+    "modelfile.py",
+    "project/journal.py",
+    "project/locking.py",
+    "project/project.py",
+    "embedding/cache.py",
+)
+_ROOM = 1.5  # kills in time fall between the start and this many durations: forked, it takes a little longer
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operation on the files in a folder.
+
+    Attributes
+    ----------
+    name : str
+    prepare : callable
+        Puts the old state into an empty folder.
+    act : callable
+        Leads from the old state to the new one.
+    look : callable
+        Returns a hash of all that a user would find in the folder; raises if it is not whole.
+    """
+
+    name: str
+    prepare: Callable[[Path], None]
+    act: Callable[[Path], None]
+    look: Callable[[Path], str]
+
+
+class Moment(Protocol):
+    """When a kill happens."""
+
+    def arm(self) -> None:
+        """Prepare the process that will be killed."""
+
+    def strike(self, process: int) -> None:
+        """Kill it, unless it does so itself."""
+
+
+@dataclass(frozen=True)
+class AtTime:
+    """After so many seconds of the operation."""
+
+    seconds: float
+
+    def arm(self) -> None:
+        """Nothing to prepare."""
+
+    def strike(self, process: int) -> None:
+        """Wait and kill."""
+        time.sleep(self.seconds)
+        os.kill(process, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class AtLine:
+    """Before so many lines of the writing modules were executed."""
+
+    number: int
+
+    def arm(self) -> None:
+        """Count the lines; the process kills itself."""
+        left = self.number
+
+        def count() -> None:
+            nonlocal left
+            left -= 1
+            if left <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        _trace(count)
+
+    def strike(self, process: int) -> None:
+        """It kills itself."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a kill left: "old" or "new", and what is wrong with it, if anything."""
+
+    found: str
+    wrong: str = ""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A case with its two allowed states, and how long its operation is in seconds and in lines."""
+
+    case: Case
+    old: str
+    new: str
+    seconds: float
+    lines: int
+    template: Path
+    scratch: Path
+
+    @classmethod
+    def of(cls, case: Case, room: Path) -> Prepared:
+        """Make the old state once, and let the operation run in peace."""
+        template, calm, scratch = room / "template", room / "calm", room / "scratch"
+        template.mkdir(parents=True)
+        case.prepare(template)
+        old = case.look(template)
+        shutil.copytree(template, calm)
+        lines = 0
+
+        def count() -> None:
+            nonlocal lines
+            lines += 1
+
+        with _silent(), _tracing(count):
+            case.act(calm)
+        new = case.look(calm)
+        shutil.rmtree(calm)
+        shutil.copytree(template, calm)
+        began = time.perf_counter()
+        with _silent():
+            case.act(calm)
+        return cls(case, old, new, time.perf_counter() - began, lines, template, scratch)
+
+    def moment(self, chance: random.Random, *, in_time: bool) -> Moment:
+        """Return a random moment of the operation; more of them late, where it writes, than early, where it reads."""
+        share = chance.random() ** 0.5
+        return AtTime(share * _ROOM * self.seconds) if in_time else AtLine(1 + int(share * self.lines))
+
+    def killed(self, moment: Moment) -> Outcome:
+        """Run the operation from the old state, kill it, and look; then do it again, as a user would."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        shutil.copytree(self.template, self.scratch)
+        acknowledged = _run(self.case, self.scratch, moment)
+        try:
+            found = self.case.look(self.scratch)
+        except Exception as error:  # whatever a reader meets is the finding
+            return Outcome("neither", f"not whole: {error!r}")
+        if found not in (self.old, self.new):
+            return Outcome("neither", "another state than the old one and the new one")
+        if found == self.new:
+            return Outcome("new")
+        return Outcome("old", "what was acknowledged is lost" if acknowledged else self._wrong_again())
+
+    def _wrong_again(self) -> str:
+        with _silent():
+            self.case.act(self.scratch)
+        if self.case.look(self.scratch) != self.new:
+            return "doing it again does not lead to the new state"
+        left = [path.name for path in self.scratch.rglob("*.part")]
+        return f"left behind: {left}" if left else ""
+
+
+def _run(case: Case, folder: Path, moment: Moment) -> bool:
+    """Return whether the operation said it was done before it was killed."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            os.close(reading)
+            quiet = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(quiet, 1)
+            os.dup2(quiet, 2)
+            os.write(writing, b"b")
+            moment.arm()
+            case.act(folder)
+            sys.settrace(None)
+            os.write(writing, b"d")
+        os._exit(0)
+    os.close(writing)
+    os.read(reading, 1)
+    moment.strike(child)
+    os.waitpid(child, 0)
+    done = os.read(reading, 1) == b"d"
+    os.close(reading)
+    return done
+
+
+@contextlib.contextmanager
+def _tracing(count: Callable[[], None]) -> Iterator[None]:
+    _trace(count)
+    try:
+        yield
+    finally:
+        sys.settrace(None)
+
+
+def _trace(count: Callable[[], None]) -> None:
+    writers = {str(_SOURCE / name) for name in _WRITERS}
+
+    def local(frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "line":
+            count()
+        return local
+
+    def entered(frame: FrameType, event: str, argument: Any) -> Any:
+        return local if frame.f_code.co_filename in writers else None
+
+    sys.settrace(entered)
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    with (
+        Path(os.devnull).open("w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        yield

@@ -1,0 +1,1 @@
+"""A real server under load, while it learns: python -m benchmarks.load."""

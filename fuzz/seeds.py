@@ -1,0 +1,177 @@
+"""Sound inputs, small: where a fuzzer starts from."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, features
+from safetensors.numpy import load
+
+from hycal.embedding.table import EmbeddingTable, write_table
+from hycal.project import Arrival, Example, Project, Space, empty_state
+from hycal.project.changes import correct, rename, undo
+from hycal.project.finding import find
+from hycal.project.journal import frame_of
+
+WIDTH = 3
+_ROWS = np.eye(WIDTH, dtype=np.float32)
+
+
+@cache
+def _made(make: Callable[[Path], None]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "made.npz")
+        make(path)
+        return path.read_bytes()
+
+
+def _write_model(path: Path) -> None:
+    project = Project(path, empty_state(Space("tiny", "tiny-space", WIDTH), has_text=True))
+    texts = {"pets/cat": _ROWS[1], "pets/dog": _ROWS[2]}
+    images = [Example(row, bytes([number]) * 32, f"{number}.png", b"x") for number, row in enumerate(_ROWS)]
+    project.learn([Arrival("pets/cat", images[0]), Arrival("pets/dog", images[1])], texts)
+    project.correct(images[2], "pets/dog")
+    project.forget("pets/cat")
+
+
+def model() -> bytes:
+    """A project with a history that can be undone."""
+    return _made(_write_model)
+
+
+def models() -> list[bytes]:
+    """Model files."""
+    return [model()]
+
+
+@cache
+def parts_of_a_model() -> tuple[str, dict[str, npt.NDArray[Any]]]:
+    """The manifest of a model, as text, and its tensors."""
+    content = model()
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return header["__metadata__"]["hycal"], load(content)
+
+
+def manifests() -> list[bytes]:
+    """Manifests of the model above."""
+    return [parts_of_a_model()[0].encode()]
+
+
+@cache
+def journal_frames() -> list[bytes]:
+    """Frames that lead on from the model above, without their length and hash."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.hycal")
+        path.write_bytes(model())
+        before = Project(path).state
+    example = Example(_ROWS[0], b"k" * 32, "a.png", b"thumbnail")
+    following = [
+        correct(before, example, "pets/cow", {"pets/cow": _ROWS[1]})[0],
+        rename(before, find(before, "pets/dog"), "wolf")[0],
+        undo(before)[0],
+    ]
+    return [frame_of(before, after)[40:] for after in following]
+
+
+def csv_lists() -> list[bytes]:
+    """CSV manifests."""
+    return [b"file,label,split,domain\na.png,cat,train,pets\nb/c.png,dog,test,pets\n", b"file,label\na.png,cat\n"]
+
+
+def jsonl_lists() -> list[bytes]:
+    """JSONL manifests."""
+    return [b'{"file": "a.png", "label": "cat", "split": "train", "domain": "pets"}\n{"file": "b.png", "label": 7}\n']
+
+
+def _arrays(**arrays: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def npz_lists() -> list[bytes]:
+    """Arrays of images."""
+    images = np.zeros((2, 4, 4), np.uint8)
+    return [
+        _arrays(images=images, labels=np.array(["cat", "dog"])),
+        _arrays(train_images=images, train_labels=np.array([0, 1]), class_names=np.array(["cat", "dog"])),
+    ]
+
+
+def _write_table(path: Path) -> None:
+    names = np.array(["a", "b", "c"])
+    write_table(path, EmbeddingTable(_ROWS, names, names, names, names, "tiny", "tiny-space"))
+
+
+def tables() -> list[bytes]:
+    """Tables of embeddings."""
+    return [_made(_write_table)]
+
+
+_OPTIONAL = {"WEBP": "webp", "JPEG2000": "jpg_2000", "AVIF": "avif"}
+
+
+def images() -> list[bytes]:
+    """One small image of each format and mode that we decode."""
+    ramp = np.add.outer(np.arange(12), np.arange(16)).astype(np.uint8) * 9
+    picture = Image.fromarray(ramp).convert("RGB")
+    formats = ["JPEG", "PNG", "GIF", "BMP", "TIFF", "PPM", "ICO", "TGA"]
+    formats += [name for name, feature in _OPTIONAL.items() if feature in features.get_supported()]
+    found = [_image_file(picture, name) for name in formats]
+    return [*found, *(_image_file(picture.convert(mode), "PNG") for mode in ("L", "P", "RGBA", "1", "I;16"))]
+
+
+def _image_file(picture: Image.Image, name: str) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, name)
+    return buffer.getvalue()
+
+
+def zips() -> list[bytes]:
+    """Archives of two files, in each compression."""
+    found = []
+    for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", compression) as file:
+            file.writestr("folder/a.txt", "hello " * 9)
+            file.writestr("b.txt", "")
+        found.append(buffer.getvalue())
+    return found
+
+
+def tars() -> list[bytes]:
+    """Archives of two files, in each compression and header format."""
+    modes, forms = ("w:", "w:gz", "w:bz2", "w:xz"), (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT)
+    return [_tar(mode, form) for mode in modes for form in forms]
+
+
+def _tar(mode: Any, form: int) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode, format=form) as file:
+        for name in ("folder/a.txt", "é" * 60 + ".txt"):
+            info = tarfile.TarInfo(name)
+            info.size = 5
+            file.addfile(info, io.BytesIO(b"hello"))
+    return buffer.getvalue()
+
+
+def npys() -> list[bytes]:
+    """Rows as numpy saves them."""
+    buffer = io.BytesIO()
+    np.save(buffer, _ROWS)
+    return [buffer.getvalue()]
+
+
+def json_rows() -> list[bytes]:
+    """Rows as JSON."""
+    return [json.dumps({"rows": _ROWS.tolist()}).encode()]

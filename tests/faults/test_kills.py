@@ -1,0 +1,47 @@
+"""Kill -9 in the middle of everything that writes; `python -m benchmarks.faults` does it 500 times."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+# What the harness must catch: a writer that replaces nothing in one step.
+CARELESS = """
+import time
+from pathlib import Path
+from benchmarks.faults.killing import AtTime, Case, Prepared
+import sys
+
+def act(folder):
+    with (folder / "file").open("wb", buffering=0) as file:
+        for _ in range(20):
+            file.write(b"new ")
+            time.sleep(0.01)
+
+def prepare(folder):
+    (folder / "file").write_bytes(b"old")
+
+careless = Case("careless", prepare, act, lambda folder: (folder / "file").read_text())
+print(Prepared.of(careless, Path(sys.argv[1])).killed(AtTime(0.05)))
+"""
+
+
+def run(*command: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *map(str, command)], cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+
+def test_old_or_new_and_whole_at_any_moment() -> None:
+    done = run("-m", "benchmarks.faults", "--kills", 16, "--servers", 2)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [line.split()[-4:] for line in done.stdout.splitlines()[1:-1]]
+    kills, old, new, wrong = (sum(int(row[column]) for row in rows) for column in range(4))
+    assert kills == 18 == old + new and wrong == 0
+    assert old and new, "the kills fall before and after the moment that counts"
+
+
+def test_the_harness_sees_a_torn_file(tmp_path: Path) -> None:
+    done = run("-c", CARELESS, tmp_path)
+    assert "another state than the old one and the new one" in done.stdout, done.stdout + done.stderr

@@ -1,0 +1,41 @@
+"""The dependency audit: a package that was skipped was not checked, whatever the program says at the end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.audit import licence, look_up, needed, unbounded
+
+SKIPPED = {"name": "rich", "skip_reason": "not found"}
+SOUND = {"name": "numpy", "version": "1", "vulns": []}
+WEAK = {"name": "pillow", "version": "1", "vulns": [{"id": "CVE-1"}]}
+
+
+def fake_pip_audit(folder: Path, *entries: dict) -> Path:
+    program = folder / "pip-audit"
+    program.write_text(f"#!{sys.executable}\nprint({json.dumps({'dependencies': entries})!r})\n")
+    program.chmod(0o755)
+    return program
+
+
+def test_only_what_was_looked_up_counts(tmp_path: Path) -> None:
+    packages = {name: needed()[name] for name in ("numpy", "pillow", "rich", "typer")}
+    lookup = look_up(fake_pip_audit(tmp_path, SKIPPED, SOUND, WEAK), packages)
+    assert lookup.found == {"pillow": ["CVE-1"]}
+    assert lookup.unasked == ["rich", "typer"] and lookup.why == "not found"
+
+
+@pytest.mark.parametrize("program", ["nowhere", "silent"])
+def test_no_answer_is_not_a_good_answer(program: str, tmp_path: Path) -> None:
+    (tmp_path / "silent").write_text("#!/bin/sh\nexit 0\n")
+    (tmp_path / "silent").chmod(0o755)
+    assert look_up(tmp_path / program, needed()).unasked == list(needed())
+
+
+def test_every_dependency_is_bounded_and_says_its_licence() -> None:
+    assert not unbounded()
+    assert "unknown" not in {licence(package) for package in needed().values()}
