@@ -53,6 +53,7 @@ test-cluster:  ## the same bytes on a real Ray and a real Dask cluster, workers 
 	$(PYTHON) -m venv .venv-cluster
 	.venv-cluster/bin/pip install --quiet --disable-pip-version-check --editable '.[test,ray,dask]'
 	OPENBLAS_NUM_THREADS=1 .venv-cluster/bin/pytest -q tests/cluster/test_ray.py tests/cluster/test_dask.py
+	OPENBLAS_NUM_THREADS=1 .venv-cluster/bin/pytest -q tests/cluster/test_ray_client.py
 
 fuzz:  ## coverage-guided fuzzing of all that reads strangers' bytes, FUZZ_SECONDS (60) for each target
 	$(PYTHON) -m venv .venv-fuzz

@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from sklearn.datasets import load_digits
 
 from benchmarks.real import Domain, stream
+from benchmarks.stream import learned as in_order
 from hycal import (
     GDA,
     KLDA,
@@ -94,11 +96,8 @@ def xd8(setting: str, seed: int) -> list[Domain]:
 
 
 def learned(method: Callable[[], IncrementalClassifier], domains: Sequence[Domain]) -> IncrementalClassifier:
-    """Learn the domains in order."""
-    classifier = method()
-    for domain in domains:
-        classifier.partial_fit(domain.X, domain.y, domain=domain.name, text=domain.text)
-    return classifier
+    """Learn the domains in order, with a new classifier."""
+    return in_order(method(), domains)
 
 
 def measured(classifier: IncrementalClassifier, domains: Sequence[Domain]) -> tuple[float, float]:
@@ -133,3 +132,11 @@ def cars(shots: int) -> Domain:
     full = stream(["cars"], shots=None)[0]
     rows = np.concatenate([np.flatnonzero(full.y == label)[:shots] for label in np.unique(full.y)])
     return Domain("cars", full.X[rows], full.y[rows], full.queries, full.answers, full.text)
+
+
+def digits(shots: int) -> Domain:
+    """Return the pixels of scikit-learn's digits, the first shots of each class; the last thousand are asked."""
+    X, y = load_digits(return_X_y=True)
+    X, y = X.astype(np.float32), y.astype(str)
+    rows = np.concatenate([np.flatnonzero(y[:-1000] == label)[:shots] for label in np.unique(y)])
+    return Domain("digits", X[rows], y[rows], X[-1000:], y[-1000:], None)

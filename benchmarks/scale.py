@@ -30,17 +30,14 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.nodes import NOISE, WIDTH, Moments, best, draw, joint, noise, superclasses, unit
 from hycal import HyCal, load
 from hycal.data import load_xd8
-from hycal.records import ClassRecord, Records
-from hycal.scoring import blend_log_odds
 from hycal.shortlist import Shortlist
-from hycal.statistics import ClassStatistics
-from hycal.validation import Floats, Label
+from hycal.validation import Floats
 
-WIDTH, SHOTS, QUERIES, NODES = 512, 5, 256, 8
+QUERIES, NODES, SAMPLE = 256, 8, 2048
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
-SPREAD = 0.5  # of classes around their superclass
 SIZES = (1_000, 10_000, 100_000)
 
 
@@ -60,32 +57,14 @@ class Stopwatch:
         return min(seconds), result
 
 
-def unit(rows: Floats) -> Floats:
-    """Scale rows to length one, in place."""
-    rows /= np.linalg.norm(rows, axis=-1, keepdims=True)
-    return rows
-
-
 def write(folder: Path, classes: int, fusion: str, timed: Stopwatch) -> None:
     """Write a model and queries."""
     rng = np.random.default_rng(0)
-
-    def noise(*shape: int) -> Floats:
-        return rng.standard_normal(shape, dtype=np.float32)
-
-    above = 1.5 + noise(100, WIDTH)
-    centres = unit(above[rng.integers(100, size=classes)] + SPREAD * noise(classes, WIDTH))
-    texts = unit(centres + 0.04 * noise(classes, WIDTH))
-    records: dict[Label, ClassRecord] = {
-        f"class {number:07d}": ClassRecord(
-            ClassStatistics.of(unit(centres[number] + 0.04 * noise(SHOTS, WIDTH))), "", texts[number]
-        )
-        for number in range(classes)
-    }
-    model = HyCal(fusion=fusion).knowing(Records(records))
+    records, centres = draw(rng, superclasses(rng), classes)
+    model = HyCal(fusion=fusion).knowing(records)
     seconds, _ = timed(lambda: model.save(folder / "model"))
     wanted = rng.integers(classes, size=QUERIES)
-    np.savez(folder / "queries.npz", X=unit(centres[wanted] + 0.04 * noise(QUERIES, WIDTH)), y=wanted)
+    np.savez(folder / "queries.npz", X=unit(centres[wanted] + NOISE * noise(rng, QUERIES, WIDTH)), y=wanted)
     (folder / "save.json").write_text(json.dumps(seconds))
 
 
@@ -100,9 +79,12 @@ def measure(folder: Path, timed: Stopwatch) -> dict[str, float]:
     batch, every = timed(lambda: model.decision_function(X), runs=2)
     held = model.nbytes_ + model._current().value.bank.nbytes
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    building, shortlist = timed(lambda: Shortlist(model))
+    building, shortlist = timed(lambda: Shortlist(model, sample=SAMPLE))
     short_one, _ = timed(lambda: shortlist.best(X[:1], 1), runs=5)
     short_batch, (columns, _) = timed(lambda: shortlist.best(X, shortlist.nearest), runs=2)
+    exact = shortlist.exactly()
+    exact_one, _ = timed(lambda: exact.best(X[:1], 1), runs=5)
+    exact_batch, (exact_columns, _) = timed(lambda: exact.best(X, 1), runs=2)
     return {
         "classes": len(model.classes_),
         "file": (folder / "model").stat().st_size,
@@ -116,6 +98,9 @@ def measure(folder: Path, timed: Stopwatch) -> dict[str, float]:
         "build": building,
         "short one": short_one,
         "short query": short_batch / len(X),
+        "exact one": exact_one,
+        "exact query": exact_batch / len(X),
+        "exact same": float((exact_columns[:, 0] == every.argmax(axis=1)).mean()),
         "accuracy": float((every.argmax(axis=1) == y).mean()),
         **agreement(model, shortlist, X, every, columns),
         "apart": apart(model, X, every),
@@ -144,30 +129,15 @@ def apart(model: HyCal, X: Floats, every: Floats) -> float:
 
     Each sends count, mean and squared deviation of its measures, gets those of all, and sends its best class.
     """
-    bank, classes = model._current().value.bank, len(model.classes_)
-    weights = model.weights(model.counts_)
-    parts, sums = [], []
-    for part in np.array_split(np.arange(classes), NODES):
+    bank, weights, parts = model._current().value.bank, model.weights(model.counts_), []
+    for part in np.array_split(np.arange(len(model.classes_)), NODES):
         node = bank.subset(part)
-        measures = [scores.copy() for scores in node.evaluate(X)]
-        parts.append((part[node.order], measures))
-        means = [scores.mean(axis=0, dtype=np.float64) for scores in measures]
-        squares = [((scores - mean) ** 2).sum(axis=0) for scores, mean in zip(measures, means, strict=True)]
-        sums.append((len(part), np.array(means), np.array(squares)))
-    counts = np.array([count for count, _, _ in sums])[:, None, None]
-    own_means = np.array([mean for _, mean, _ in sums])
-    mean = (counts * own_means).sum(axis=0) / classes
-    total = sum(square for _, _, square in sums) + (counts * (own_means - mean) ** 2).sum(axis=0)
-    spread = np.sqrt(total / (classes - 1))
-    best_score, best = np.full(len(X), -np.inf), np.zeros(len(X), np.intp)
-    for members, measures in parts:
-        z = [((scores - mean[i]) / spread[i]).astype(np.float32) for i, scores in enumerate(measures)]
-        scores = blend_log_odds(z[0], z[1], weights[members])
-        top = scores.argmax(axis=0)
-        values = scores[top, np.arange(len(X))]
-        better = values > best_score
-        best_score[better], best[better] = values[better], members[top][better]
-    return float((best == every.argmax(axis=1)).mean())
+        parts.append((part[node.order], [scores.copy() for scores in node.evaluate(X)]))
+    whole = joint([Moments.of(measures) for _, measures in parts])
+    found = [(*best(measures, whole, weights[members]), members) for members, measures in parts]
+    winner = np.argmax([scores for scores, _, _ in found], axis=0)
+    columns = np.array([members[rows] for _, rows, members in found])[winner, np.arange(len(X))]
+    return float((columns == every.argmax(axis=1)).mean())
 
 
 def real() -> None:
@@ -223,6 +193,9 @@ def show(rows: list[dict[str, float]]) -> None:
         "spread": lambda row: f"{row['cosine spread']:.0e}",
         "distance: mean": lambda row: f"{row['distance mean']:.0e}",
         "spread ": lambda row: f"{row['distance spread']:.0e}",
+        "all moments exact: one": lambda row: f"{1e3 * row['exact one']:.1f} ms",
+        "of 256, each ": lambda row: f"{1e3 * row['exact query']:.2f} ms",
+        "same ": lambda row: f"{100 * row['exact same']:.2f}%",
         "(accuracy of all)": lambda row: f"{100 * row['accuracy']:.1f}%",
     }
     table("every class is scored", scoring, rows)

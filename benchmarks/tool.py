@@ -46,8 +46,12 @@ def costs() -> None:
         rows = np.random.default_rng(0).normal(size=(1000, WIDTH)).astype(np.float32)
         state.classifier.predict(rows)
         print(f"open                            {milliseconds(lambda: Project(path)):8.0f} ms")
+        clf = state.classifier
+        print(f"first percentages: temperature  {milliseconds(lambda: clf.temperature_, times=1):8.0f} ms")
+        print(f"first unknown: familiarity      {milliseconds(lambda: clf.unknown(rows[:1]), times=1):8.0f} ms")
         print(f"answer one embedding            {milliseconds(lambda: answer(state, rows[:1])):8.1f} ms")
         print(f"  with evidence                 {milliseconds(lambda: answer(state, rows[:1], why=True)):8.1f} ms")
+        print(f"  whether it is unknown         {milliseconds(lambda: clf.unknown(rows[:1])):8.1f} ms")
         print(f"answer 1,000 embeddings         {milliseconds(lambda: answer(state, rows)):8.0f} ms")
         print(f"forget a class and undo, twice  {milliseconds(lambda: _back_and_forth(Project(path))):8.0f} ms")
         appending = Project(path, journal=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.audit import licence, look_up, needed, unbounded
+from tools.audit import licence, look_up, main, needed, unbounded
 
 SKIPPED = {"name": "rich", "skip_reason": "not found"}
 SOUND = {"name": "numpy", "version": "1", "vulns": []}
@@ -39,3 +39,24 @@ def test_no_answer_is_not_a_good_answer(program: str, tmp_path: Path) -> None:
 def test_every_dependency_is_bounded_and_says_its_licence() -> None:
     assert not unbounded()
     assert "unknown" not in {licence(package) for package in needed().values()}
+
+
+@pytest.mark.parametrize(
+    ("vulnerable", "skipped", "options", "code"),
+    [
+        ((), (), ["--need-service"], 0),
+        (["pillow"], (), [], 1),
+        ((), ["rich"], [], 0),
+        ((), ["rich"], ["--need-service"], 1),
+    ],
+)
+def test_a_finding_fails_and_so_does_silence_where_the_service_is_needed(
+    vulnerable, skipped, options, code, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = [
+        SKIPPED | {"name": name} if name in skipped else (WEAK if name in vulnerable else SOUND) | {"name": name}
+        for name in needed()
+    ]
+    program = fake_pip_audit(tmp_path, *entries)
+    monkeypatch.setattr(sys, "argv", ["audit", "--pip-audit", str(program), *options])
+    assert main() == code

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from hycal import DualRAIL, HyCal, HyCalError, ZeroShot
+from hycal import SLDA, DualRAIL, HyCal, HyCalError, ZeroShot, load
 from hycal.streams import Stream, learn
 
 X = np.eye(4)
@@ -132,6 +132,32 @@ def test_readers_see_a_whole_model_while_another_thread_learns():
     for reader in readers:
         reader.join()
     assert sizes <= {8, 16, 24}
+
+
+@pytest.mark.parametrize("ask", ["predict_proba", "predict_set"])
+def test_an_answer_is_of_one_model_though_another_thread_forgets(ask, monkeypatch):
+    stream = Stream.synthetic(0, shots=[[4] * 5], width=16)
+    live = learn(HyCal(), stream.steps)
+    expected = getattr(learn(HyCal(), stream.steps), ask)(stream.queries)
+    score = live._score
+
+    def forgotten_meanwhile(*given):
+        monkeypatch.undo()
+        scores = score(*given)
+        live.forget(live.classes_[2:])
+        return scores
+
+    monkeypatch.setattr(live, "_score", forgotten_meanwhile)
+    for row, same in zip(getattr(live, ask)(stream.queries), expected, strict=True):
+        np.testing.assert_array_equal(row, same)
+
+
+def test_a_number_from_numpy_is_a_number(tmp_path):
+    learned = HyCal(alpha=np.int64(5), reg=np.float32(0.01), fusion="image").fit(X[:2], [1, 2])
+    learned.save(tmp_path / "model")
+    assert load(tmp_path / "model").get_params() == {**learned.get_params(), "reg": pytest.approx(0.01)}
+    assert learned.forget(1.0).classes_.tolist() == [2]
+    assert SLDA(shrinkage=np.float32(0.01)).fit(X, [1, 1, 2, 2]).predict_proba(X).shape == (4, 2)
 
 
 def test_announced_classes_become_learned_ones():

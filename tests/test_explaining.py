@@ -17,6 +17,7 @@ def test_the_parts_make_the_score(fusion):
     model = learn(HyCal(fusion=fusion), stream.steps)
     parts = explain(model, stream.queries)
     np.testing.assert_allclose(parts.score, expit(model.decision_function(stream.queries)), atol=1e-5)
+    np.testing.assert_array_equal(parts.log_odds, model.decision_function(stream.queries))
     np.testing.assert_allclose(parts.weight, model.weights(model.counts_))
     assert (parts.distance > 0).all() and (np.abs(parts.cosine) <= 1 + 1e-6).all()
     assert (parts.cosine_level.argmax(axis=1) == parts.cosine.argmax(axis=1)).all()

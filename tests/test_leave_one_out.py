@@ -77,6 +77,8 @@ def test_rows_are_those_of_all():
     every, some = fitted.leave_one_out(), fitted.leave_one_out(rows=[2, 7])
     np.testing.assert_allclose(some.scores, every.scores[[2, 7]], rtol=1e-12)
     np.testing.assert_array_equal(some.hits, every.hits[[2, 7]])
+    masked = fitted.leave_one_out(rows=np.isin(np.arange(len(every.hits)), [2, 7]))
+    np.testing.assert_array_equal(masked.scores, some.scores)
 
 
 def test_the_last_sample_of_all_has_no_scores():

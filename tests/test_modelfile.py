@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-from hycal import HyCal, HyCalError, ModelFileError, load
+from hycal import HyCal, HyCalError, ModelFileError, load, modelfile
 from hycal.errors import StorageError
 from hycal.streams import Stream, learn
 
@@ -209,3 +209,18 @@ def test_rows_out_of_order_are_put_in_order(path):
     again = load(path)
     for one, other in zip(whole._table.ordered, again._table.ordered, strict=True):
         assert one.statistics == other.statistics
+
+
+def test_a_file_replaced_while_it_is_read_is_never_a_mixture(tmp_path, monkeypatch):
+    path, rows = tmp_path / "model", np.eye(4, dtype=np.float32)
+    HyCal(fusion="image").fit(rows[:2], ["a", "b"]).save(path)
+    honest = modelfile.safe_open
+
+    def replaced_behind_it(name, **options):
+        monkeypatch.undo()
+        found = honest(name, **options)
+        HyCal(fusion="image").fit(rows, ["a", "b", "c", "d"]).save(path)
+        return found
+
+    monkeypatch.setattr(modelfile, "safe_open", replaced_behind_it)
+    assert load(path).classes_.tolist() == ["a", "b", "c", "d"]

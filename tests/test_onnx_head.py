@@ -24,7 +24,7 @@ def expect_same(model, X, content):
     expected = model.decision_function(X)
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(labels, model.predict(X).astype(str))
-    np.testing.assert_allclose(chances.sum(axis=1), 1.0, rtol=1e-4)
+    np.testing.assert_allclose(chances, model.predict_proba(X), rtol=1e-3, atol=1e-5)
     assert json.loads(session.get_modelmeta().custom_metadata_map["labels"]) == model.classes_.tolist()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -73,3 +75,25 @@ def test_scores_do_not_depend_on_the_threads(monkeypatch):
         monkeypatch.setattr(parallel, "blas_threads", lambda threads=threads: threads)
         results.append(classifier.decision_function(stream.queries))
     np.testing.assert_allclose(*results, atol=1e-4)
+
+
+def test_a_server_keeps_blas_at_one_thread_and_still_works_side_by_side():
+    """In a process of its own: the cap is for good."""
+    code = """
+import threading
+import numpy as np
+from hycal import parallel
+parallel._controller().limit(limits=2)
+before = parallel.blas_threads()
+parallel.keep_one_blas_thread()
+real = [library["num_threads"] for library in parallel._controller().info()]
+seen = set()
+both = threading.Barrier(before, timeout=20)
+def work(piece):
+    both.wait()
+    seen.add(threading.get_ident())
+parallel.side_by_side(work, range(before))
+assert parallel.blas_threads() == before and len(seen) == before and set(real) <= {1}, (before, real, seen)
+assert [library["num_threads"] for library in parallel._controller().info()] == real
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -24,6 +24,13 @@ def test_the_first_example_runs(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "digits.safetensors").is_file()
 
 
+def test_the_example_past_the_paper_runs():
+    section, names = README.read_text().split("## Past the paper")[1], {}
+    exec(re.search(r"```python\n(.*?)```", section, re.DOTALL)[1], names)
+    clf, domain = names["clf"], names["domain"]
+    assert clf.score(domain.test_x, [f"{names['name']}/{number}" for number in domain.test_y]) > 0.8
+
+
 def rounded(text):
     """Leave one digit of every number with a fraction."""
     return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.0e}", text)

@@ -39,12 +39,28 @@ def test_all_classes_on_the_list_give_the_scores_of_the_model(fusion):
 
 
 @pytest.mark.parametrize("fusion", ["image", "concat"])
-def test_moments_of_the_cosine_are_exact_however_small_the_sample(fusion):
+def test_closed_forms_are_exact_however_small_the_sample(fusion):
     fitted = model(fusion=fusion)
-    for found, expected in zip(
-        Shortlist(fitted, sample=2).moments(STREAM.queries.astype("f4"))[0], truth(fitted)[0], strict=True
-    ):
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    (cosine, closeness), (true_cosine, true_closeness) = (
+        Shortlist(fitted, sample=2).moments(STREAM.queries.astype("f4")),
+        truth(fitted),
+    )
+    np.testing.assert_allclose(cosine, true_cosine, rtol=1e-5)
+    np.testing.assert_allclose(closeness[0], true_closeness[0], rtol=1e-5)
+    assert np.abs(closeness[1] / true_closeness[1] - 1).max() > 0.01, "the spread of the distance has none"
+
+
+@pytest.mark.parametrize("fusion", ["image", "concat", "sum"])
+def test_without_a_sample_every_moment_is_exact_and_the_best_classes_have_the_scores_of_the_model(fusion):
+    fitted = model(fusion=fusion)
+    shortlist = Shortlist(fitted, nearest=16, sample=None)
+    np.testing.assert_array_equal(
+        Shortlist(fitted, nearest=16, sample=2).exactly().best(STREAM.queries), shortlist.best(STREAM.queries)
+    )
+    np.testing.assert_allclose(shortlist.moments(STREAM.queries.astype("f4")), truth(fitted), rtol=1e-5)
+    columns, scores = shortlist.best(STREAM.queries, 3)
+    every = fitted.decision_function(STREAM.queries)
+    np.testing.assert_allclose(scores, np.take_along_axis(every, columns, axis=1), atol=2e-3)
 
 
 @pytest.mark.parametrize("fusion", ["image", "sum"])

@@ -4,12 +4,12 @@
 
 Embeddings go in as .npy, one row or 256 rows a request; images as JPEG of 640 x 480, through the built-in encoder. One
 more client corrects images all the time. The rate for one core is what the server answered for each second of
-processor time that it used, in lines of their own without corrections; it is compared with the same answers computed
-in this process, without HTTP.
+processor time that it used, in lines of their own without corrections; it is compared with the same answers, in calls
+of as many rows as a request holds, computed in this process without HTTP.
 
---soak N keeps 8 clients and the correcting one busy for N seconds (1800 for the full test) and fits a line to the
-server's memory over the second half. Ends with code 1 if a request failed, or if at that slope memory would rise by
-more than 5% in half an hour; below a minute there is no verdict on memory.
+--soak N keeps 8 clients and the correcting one busy for N seconds (1800 for the full test), prints the server's memory
+minute by minute, and fits a line to its second half. Ends with code 1 if a request failed, or if at that slope memory
+would rise by more than 5% in half an hour; in less than a minute, by more than 30 kB for each request.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.correct import many_classes
-from benchmarks.load.clients import Tally, ask, json_request, request
+from benchmarks.load.clients import json_request, request
+from benchmarks.load.loading import load
 from benchmarks.load.serving import Served, served
+from benchmarks.load.soaking import soak
 from hycal.encoders import load_encoder
 from hycal.project import Project, State
 from hycal.project.answering import answer
@@ -37,10 +39,6 @@ from hycal.validation import Floats
 
 ROWS = 256
 SHOTS = 8
-MOST_GROWTH = 0.05
-_CORRECTING = 0.05  # seconds between an answer and the next correction
-_HALF_AN_HOUR, _SHORTEST_VERDICT = 1800, 60
-_FEWEST_SAMPLES, _MOST_SAMPLES = 10, 120
 
 
 def embeddings(state: State, rows: int) -> bytes:
@@ -77,17 +75,6 @@ def corrections(state: State) -> list[bytes]:
     return [json_request("/api/correct", {"image": one, "label": label}) for label in (away, home) for one in chosen]
 
 
-async def load(
-    server: Served, requests: Sequence[bytes], changes: Sequence[bytes], *, clients: int, seconds: float
-) -> tuple[Tally, Tally]:
-    """Return what the clients saw, and what the correcting one did, if there is anything to correct."""
-    tally, changing = Tally(), Tally()
-    until = time.monotonic() + seconds
-    correcting = [ask(server.port, changes, changing, until=until, pause=_CORRECTING)] if changes else []
-    await asyncio.gather(*correcting, *(ask(server.port, requests, tally, until=until) for _ in range(clients)))
-    return tally, changing
-
-
 def measure(server: Served, state: State, clients: Sequence[int], seconds: float) -> bool:
     """Print requests per second and latencies; return whether every request was answered."""
     kinds = {
@@ -113,48 +100,28 @@ def measure(server: Served, state: State, clients: Sequence[int], seconds: float
     return sound
 
 
-def compare(server: Served, state: State, seconds: float) -> None:
+def compare(server: Served, state: State, clients: Sequence[int], seconds: float) -> None:
     """Print rows answered for each second of processor time, by the server and without one."""
-    print(f"{'a request holds':16}{'rows/s of a core':>18}{'in process':>12}{'share':>8}")
+    print(f"{'a request holds':16}{'clients':>8}{'rows/s of a core':>18}{'in process':>12}{'share':>8}")
     for rows in (1, 16, ROWS):
-        used = server.cpu_seconds
-        tally, _ = asyncio.run(load(server, [embeddings(state, rows)], [], clients=2, seconds=seconds))
-        own, reference = rows * len(tally.seconds) / (server.cpu_seconds - used), in_process(state, rows)
-        print(f"{f'{rows} embeddings':16}{own:>18,.0f}{reference:>12,.0f}{own / reference:>8.0%}", flush=True)
+        reference = in_process(state, rows, seconds=min(1.0, seconds))
+        for count in clients:
+            used = server.cpu_seconds
+            tally, _ = asyncio.run(load(server, [embeddings(state, rows)], [], clients=count, seconds=seconds))
+            own = rows * len(tally.seconds) / (server.cpu_seconds - used)
+            name = f"{rows} embedding{'s' * (rows > 1)}"
+            print(f"{name:16}{count:>8}{own:>18,.0f}{reference:>12,.0f}{own / reference:>8.0%}", flush=True)
 
 
-def in_process(state: State, rows: int) -> float:
+def in_process(state: State, rows: int, *, seconds: float) -> float:
     """Return rows answered for each second of processor time, without a server."""
     queries = _queries(state, rows)
     answer(state, queries, top=5)
     began, done = time.process_time(), 0
-    while time.process_time() - began < 1.0:
+    while time.process_time() - began < seconds:
         answer(state, queries, top=5)
         done += rows
     return done / (time.process_time() - began)
-
-
-def soak(server: Served, state: State, seconds: float) -> bool:
-    """Keep the server busy; return whether every request was answered and its memory was flat."""
-    requests, changes = [embeddings(state, 1), embeddings(state, ROWS), *images(4)], corrections(state)
-    count = max(_FEWEST_SAMPLES, min(_MOST_SAMPLES, int(seconds / 2)))
-    samples: list[tuple[float, float]] = []
-    began, answered, reopened = time.monotonic(), 0, 0
-    for _ in range(count):
-        tally, changing = asyncio.run(load(server, requests, changes, clients=8, seconds=seconds / count))
-        answered += len(tally.seconds) + len(changing.seconds)
-        reopened += tally.reopened + changing.reopened
-        samples.append((time.monotonic() - began, server.megabytes))
-        if tally.refused or changing.refused:
-            print(f"{tally.refused + changing.refused} requests failed")
-            return False
-    at, megabytes = np.array(samples).T[:, count // 2 :]
-    slope = float(np.polyfit(at, megabytes, 1)[0])
-    growth = slope * _HALF_AN_HOUR / float(np.median(megabytes))
-    print(f"soak: {answered:,} requests in {at[-1]:.0f} s, {reopened} connections reopened;", end=" ")
-    print(f"memory {samples[0][1]:.0f} MB after {samples[0][0]:.0f} s, {megabytes[-1]:.0f} MB at the end;", end=" ")
-    print(f"second half {slope * 60:+.2f} MB a minute")
-    return seconds < _SHORTEST_VERDICT or growth <= MOST_GROWTH
 
 
 def main() -> int:
@@ -173,8 +140,11 @@ def main() -> int:
             sound = True
             if options.seconds:
                 sound = measure(server, state, options.clients, options.seconds)
-                compare(server, state, options.seconds)
-            return 0 if sound and (not options.soak or soak(server, state, options.soak)) else 1
+                compare(server, state, options.clients, options.seconds)
+            if options.soak:
+                requests = [embeddings(state, 1), embeddings(state, ROWS), *images(4)]
+                sound &= soak(server, requests, corrections(state), options.soak)
+            return 0 if sound else 1
 
 
 if __name__ == "__main__":

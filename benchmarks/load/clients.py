@@ -17,6 +17,12 @@ class Tally:
     refused: int = 0
     reopened: int = 0
 
+    def add(self, other: Tally) -> None:
+        """Count what others saw as well."""
+        self.seconds += other.seconds
+        self.refused += other.refused
+        self.reopened += other.reopened
+
     def quantile(self, share: float) -> float:
         """Milliseconds within which a share of the answers came."""
         ordered = sorted(self.seconds)

@@ -37,13 +37,31 @@ class Served:
         pages = int(Path(f"/proc/{self.process}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
+    @property
+    def heaps(self) -> int:
+        """Heaps of the allocator beside the main one: each begins at a multiple of 64 MB and has no file."""
+        lines = (line.split() for line in Path(f"/proc/{self.process}/maps").read_text().splitlines())
+        return sum(len(line) == 5 and int(line[0].partition("-")[0], 16) % 2**26 == 0 for line in lines)
+
+    @property
+    def threads(self) -> int:
+        """Threads that it has now."""
+        return len(list(Path(f"/proc/{self.process}/task").iterdir()))
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
+
 
 @contextmanager
-def served(model: Path) -> Iterator[Served]:
-    """Run `hycal serve` on a free port until the end of the block."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-c", "from hycal.cli import app; app()", "serve", str(model), "--port", str(port)]
+def served(model: Path, *, first: str = "") -> Iterator[Served]:
+    """Run `hycal serve` on a free port until the end of the block; `first` is Python that its process runs before."""
+    port = free_port()
+    program = f"{first}\nfrom hycal.cli import app\napp()"
+    command = [sys.executable, "-c", program, "serve", str(model), "--port", str(port)]
     log = model.with_name("server.log")
     with log.open("w") as errors, subprocess.Popen(command, stderr=errors) as process:
         try:

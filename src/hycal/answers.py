@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,9 @@ class Answers:
     """The questions; a classifier provides scores of its present model."""
 
     @abstractmethod
-    def _answer(self, X: npt.ArrayLike, classes: Iterable[Any] | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def _answer(
+        self, current: Derived, X: npt.ArrayLike, classes: Iterable[Any] | None
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the scores and the labels of their columns, both of one and the same model."""
 
     @abstractmethod
@@ -48,6 +50,12 @@ class Answers:
         """
         return None
 
+    def _held_out_by(
+        self, records: Records, samples: Samples, name: str, values: Sequence[Any]
+    ) -> Iterable[Doubles] | None:
+        """Return the same under each value of a parameter, where values share much of the work; None: one by one."""
+        return None
+
     @property
     def _temperature(self) -> float | None:
         """The temperature of scores that are log probabilities already; None where it is to be fitted."""
@@ -66,11 +74,11 @@ class Answers:
         -------
         ndarray of shape (n, C)
         """
-        return self._answer(X, classes)[0]
+        return self._answer(self._current(), X, classes)[0]
 
     def predict(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> npt.NDArray[Any]:
         """Return the best label for each query, out of `classes` if given; the first of equals."""
-        scores, labels = self._answer(X, classes)
+        scores, labels = self._answer(self._current(), X, classes)
         return labels[scores.argmax(axis=1)]
 
     def predict_proba(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> Doubles:
@@ -79,7 +87,8 @@ class Answers:
         They are the softmax of `decision_function` divided by `temperature_`. The first call after a change holds out
         up to 1,000 samples; where a method has no closed form for that, 30, and derives a model for each.
         """
-        return probabilities(self.decision_function(X, classes), self.temperature_)
+        current = self._current()
+        return probabilities(self._answer(current, X, classes)[0], self._calibration(current).temperature)
 
     def predict_set(
         self, X: npt.ArrayLike, coverage: float = 0.9, classes: Iterable[Any] | None = None
@@ -96,20 +105,21 @@ class Answers:
             The most probable first. Never empty.
         """
         check_share("coverage", coverage)
-        scores, labels = self._answer(X, classes)
-        chances = probabilities(scores, self.temperature_)
-        sizes = self._calibration().sets(chances, coverage).sum(axis=1)
+        current = self._current()
+        scores, labels = self._answer(current, X, classes)
+        calibration = self._calibration(current)
+        chances = probabilities(scores, calibration.temperature)
+        sizes = calibration.sets(chances, coverage).sum(axis=1)
         return [labels[np.argsort(-row, kind="stable")[:size]] for row, size in zip(chances, sizes, strict=True)]
 
     @property
     def temperature_(self) -> float:
         """What scores are divided by in `predict_proba`: maximises the likelihood of held-out samples."""
-        return self._calibration().temperature
+        return self._calibration(self._current()).temperature
 
     def familiarity(self, X: npt.ArrayLike) -> Doubles:
         """Return how well queries fit what was learned, shape (n,): 0 for a typical sample; see `hycal.rejection`."""
-        current = self._current()
-        return current.once("familiarity", lambda: Familiarity.of(current.records))(self._queries(X))
+        return self._familiarity(self._current())(self._queries(X))
 
     def unknown(self, X: npt.ArrayLike, error: float = 0.05) -> npt.NDArray[np.bool_]:
         """Return which queries belong to no learned class.
@@ -121,24 +131,32 @@ class Answers:
             Share of learned images that may be rejected, measured on held-out samples.
         """
         check_share("error", error)
-        current = self._current()
-        known = current.once("familiarity", lambda: Familiarity.of(current.records))
+        known = self._familiarity(self._current())
         return rejected(known(self._queries(X)), known.threshold(error))
 
     def leave_one_out(self, rows: npt.ArrayLike | None = None) -> HeldOut:
-        """Return the score of every learned sample by the model that never saw it; exact.
+        """Return the score of every learned sample by the model that never saw it.
+
+        Exact, but for what a method says it keeps: parameters it chose itself, and in HierarchicalHyCal the weights of
+        evidence and some of what all data say.
 
         Parameters
         ----------
         rows : array-like of int, optional
-            Which samples, counted class after class in the order of `classes_`; all by default.
+            Which samples, or a mask of all, counted class after class in the order of `classes_`; all by default.
         """
         current = self._current()
-        wanted = None if rows is None else np.asarray(rows, dtype=np.intp)
+        wanted = None if rows is None else np.arange(int(current.records.counts.sum()))[np.asarray(rows)]
         return held_out(self, current.value, current.records, Samples.of(current.records, wanted))
 
-    def _calibration(self) -> Calibration:
-        current = self._current()
+    @staticmethod
+    def _familiarity(current: Derived) -> Familiarity:
+        def fit() -> Familiarity:
+            return Familiarity.of(current.records.seen)  # of what was only announced there is no image to be like
+
+        return current.once("familiarity", fit)
+
+    def _calibration(self, current: Derived) -> Calibration:
         return current.once(
             "calibration", lambda: Calibration.of(self, current.value, current.records, self._temperature)
         )

@@ -9,6 +9,7 @@ import shutil
 import sys
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -36,16 +37,49 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
         In a folder that exists. Until the file is complete it lies in a hidden folder beside `target`, under its
         `name`: a library that wants a name may write there, and leave what it likes in that folder.
     """
+    with preparing(target) as draft:
+        yield draft.file
+        draft.finish()
+        draft.install()
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A file that is to take the name `target`."""
+
+    file: IO[bytes]
+    target: Path
+    mode: int
+
+    def finish(self) -> None:
+        """Put the content on the disk; this is what takes time."""
+        part = Path(self.file.name)
+        self.file.flush()
+        part.chmod(self.mode)
+        _sync_file(part)
+
+    def install(self) -> None:
+        """Give it the name."""
+        _rename(Path(self.file.name), self.target)
+
+
+def install(part: Path, target: Path) -> None:
+    """Put a file that was written elsewhere in the same file system on the disk, and give it the name `target`."""
+    _sync_file(part)
+    _rename(part, target)
+
+
+def _rename(part: Path, target: Path) -> None:
+    part.replace(target)
+    sync_folder(target.parent)
+
+
+@contextlib.contextmanager
+def preparing(target: Path) -> Iterator[Draft]:
+    """Yield a draft, as `replacing` does, for a caller who decides in the end whether it is installed."""
     _sweep(target)
     with _workshop(target) as folder, (folder / "content").open("xb") as file:
-        part = Path(file.name)
-        mode = (target if target.exists() else part).stat().st_mode & 0o777
-        yield file
-        file.flush()
-        part.chmod(mode)
-        _sync_file(part)
-        part.replace(target)
-    sync_folder(target.parent)
+        yield Draft(file, target, (target if target.exists() else Path(file.name)).stat().st_mode & 0o777)
 
 
 @contextlib.contextmanager

@@ -98,14 +98,9 @@ class GaussianBank:
             factors=np.empty((starts[-1], width + 1), np.float32),
             _rows={id(member): row for row, member in enumerate(ordered)},
         )
-        known = previous._rows if previous is not None and previous.shape == shape else {}
         fresh: defaultdict[int, list[int]] = defaultdict(list)
-        for row, member in enumerate(ordered):
-            if id(member) in known:
-                assert previous is not None
-                bank._copy(row, previous, known[id(member)])
-            else:
-                fresh[member.count].append(row)
+        for row in bank._copied(previous if previous is not None and previous.shape == shape else None):
+            fresh[ordered[row].count].append(row)
         batches = [
             rows[start : start + size]
             for count, rows in fresh.items()
@@ -140,6 +135,16 @@ class GaussianBank:
         """Where each member that was passed to `build` is."""
         return np.argsort(self.order)
 
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Samples of each class, in `order`."""
+        return np.array([member.count for member in self.members], dtype=np.int64)
+
+    @property
+    def whole(self) -> GaussianBank:
+        """All members in one bank: this one."""
+        return self
+
     @property
     def nbytes(self) -> int:
         """Bytes held for scoring."""
@@ -150,13 +155,17 @@ class GaussianBank:
 
         The results live in this thread's work space: copy them before the next call.
         """
-        extended = scratch("queries", (len(queries), queries.shape[1] + 1))
-        extended[:, :-1], extended[:, -1] = queries, 1.0
         shape = len(self.terms), len(queries)
         cosines, closeness = scratch("cosines", shape), scratch("closeness", shape)
+        self.evaluate_into(cosines, closeness, queries)
+        return cosines, closeness
+
+    def evaluate_into(self, cosines: Floats, closeness: Floats, queries: Floats) -> None:
+        """Write what `evaluate` returns."""
+        extended = scratch("queries", (len(queries), queries.shape[1] + 1))
+        extended[:, :-1], extended[:, -1] = queries, 1.0
         for block in self._blocks():
             self._evaluate_block(extended, block, cosines[block], closeness[block])
-        return cosines, closeness
 
     def _blocks(self) -> Iterator[slice]:
         """Yield runs of classes whose factors fill one matrix product."""
@@ -217,12 +226,23 @@ class GaussianBank:
     def _factor_slice(self, row: int) -> slice:
         return slice(int(self.starts[row]), int(self.starts[row + 1]))
 
-    def _copy(self, row: int, source: GaussianBank, source_row: int) -> None:
-        self.means[row] = source.means[source_row]
+    def _copied(self, source: GaussianBank | None) -> list[int]:
+        """Copy the classes that `source` has, run after run of neighbours; return the rows that are still to learn."""
+        known = {} if source is None else source._rows
+        rows = np.array([known.get(id(member), -1) for member in self.members], dtype=np.intp)
+        edges = np.flatnonzero((np.diff(rows) != 1) | (rows[:-1] < 0)) + 1
+        for start, stop in pairwise([0, *edges.tolist(), len(rows)]):
+            if source is not None and rows[start] >= 0:
+                self._copy(slice(start, stop), source, slice(int(rows[start]), int(rows[start]) + stop - start))
+        return np.flatnonzero(rows < 0).tolist()
+
+    def _copy(self, rows: slice, source: GaussianBank, source_rows: slice) -> None:
+        self.means[rows] = source.means[source_rows]
         if len(self.lengths):
-            self.lengths[row] = source.lengths[source_row]
-        self.terms[row] = source.terms[source_row]
-        self.factors[self._factor_slice(row)] = source.factors[source._factor_slice(source_row)]
+            self.lengths[rows] = source.lengths[source_rows]
+        self.terms[rows] = source.terms[source_rows]
+        first, last = source.starts[source_rows.start], source.starts[source_rows.stop]
+        self.factors[self.starts[rows.start] : self.starts[rows.stop]] = source.factors[first:last]
 
     def _learn(self, rows: list[int]) -> None:
         """Compute the Gaussians of `rows`, classes of equal sample count, in float64."""

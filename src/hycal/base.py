@@ -8,7 +8,7 @@ reader sees the old model or the new one. What scoring needs is derived from the
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -58,6 +58,11 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
     encoder_: str | None = None
     _records: Records | None = None
     _memory: Memory
+    _parameter_names: ClassVar[Sequence[str]] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._parameter_names = cls._get_param_names()  # scikit-learn would read the signature again at every answer
 
     def _check_records(self, records: Records) -> None:
         """Refuse records that the method cannot use, such as classes without text, or a memo it never wrote."""
@@ -124,7 +129,7 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     def forget(self, labels: Any) -> Self:
         """Forget one label, or several: afterwards the model is the one that never saw them."""
-        wanted = [labels] if isinstance(labels, str | int | np.generic) else list(labels)
+        wanted = [labels] if isinstance(labels, str | int | float | np.generic) else list(labels)
         self._install(self._table.forget(check_label(label) for label in wanted))
         return self
 
@@ -153,7 +158,7 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
 
         Uses training samples alone; `hycal.tuning.VALUES` lists what is tried. The samples stay as they are.
         """
-        return self.set_params(**chosen(self, self._table))
+        return self.set_params(**chosen(self, self._current().records.seen))
 
     def knowing(self, records: Records) -> Self:
         """Return a classifier of the same parameters that knows `records`; this one stays as it is.
@@ -197,7 +202,8 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     @property
     def _table(self) -> Records:
-        check_is_fitted(self)
+        if self._records is None:
+            check_is_fitted(self)
         assert self._records is not None
         return self._records
 
@@ -242,9 +248,10 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
         if records.by_label:
             self.n_features_in_ = records.width
 
-    def _answer(self, X: npt.ArrayLike, classes: Iterable[Any] | None) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def _answer(
+        self, current: Derived, X: npt.ArrayLike, classes: Iterable[Any] | None
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the scores and the labels of their columns, both of one and the same model."""
-        current = self._current()
         columns = None if classes is None else current.records.columns(classes)
         queries = self._queries(X)
         labels = current.records.classes
@@ -255,12 +262,13 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     def _current(self) -> Derived:
         """Return what is derived from the present records and parameters, building it if they changed."""
-        self._check_params()
-        records, parameters = self._table, self.get_params(deep=False)
-        last = self._memory.last
+        parameters = {name: getattr(self, name) for name in self._parameter_names}
+        last = None if self._records is None else self._memory.last
         usable = last if last is not None and last.parameters == parameters else None
-        if usable is not None and usable.records is records:
-            return usable
+        if usable is not None and usable.records is self._records:
+            return usable  # derived under parameters that were checked
+        self._check_params()
+        records = self._table
         if not records.by_label:
             raise HyCalError("Every class was forgotten, so there is nothing to choose from. Learn a class first.")
         self._check_records(records)

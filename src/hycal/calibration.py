@@ -11,12 +11,11 @@ import numpy.typing as npt
 from hycal.leave_one_out import HeldOut, Method, Samples, held_out, spread_rows
 from hycal.records import Records
 from hycal.scoring import probabilities
-from hycal.tempering import Pull, fit_weights
+from hycal.tempering import best_temperature
 from hycal.validation import Doubles
 
 _HELD_OUT = 1000  # samples; their scores have a closed form
 _DERIVED_AGAIN = 30  # samples; each has a model derived for it
-_PULL = 1e-3  # nats: keeps the temperature finite where every held-out answer is right
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +41,7 @@ class Calibration:
         if not len(own) or scores.shape[1] == 1:
             return cls(1.0, np.empty(0))
         if temperature is None:
-            scale = max(float(np.mean(scores.std(axis=1))), 1e-9)
-            temperature = float(1.0 / fit_weights(scores[None], own, Pull(np.array([1.0 / scale]), _PULL))[0])
+            temperature = best_temperature(scores, own)
         return cls(temperature, np.sort(probabilities(scores, temperature)[found.samples.each, own]))
 
     def threshold(self, coverage: float) -> float:
@@ -52,7 +50,7 @@ class Calibration:
         Of n held-out samples and one query, all alike, the query's own class ranks anywhere with equal chance. So the
         k-th smallest with k = floor((n + 1)(1 - coverage)) is reached with a chance of `coverage` or more.
         """
-        k = int(np.floor((len(self.own) + 1) * (1.0 - coverage) + 1e-9))
+        k = min(int(np.floor((len(self.own) + 1) * (1.0 - coverage) + 1e-9)), len(self.own))
         return float(self.own[k - 1]) if k else 0.0
 
     def sets(self, chances: Doubles, coverage: float) -> npt.NDArray[np.bool_]:

@@ -136,7 +136,16 @@ def _ray(place: str) -> Iterator[Mapping[str, Any]]:
 @contextlib.contextmanager
 def _dask(place: str) -> Iterator[Mapping[str, Any]]:
     from distributed import Client
+    from joblib import register_parallel_backend
+    from joblib._dask import DaskDistributedBackend
 
+    class Elsewhere(DaskDistributedBackend):
+        """joblib's backend, also for one worker, or for one that is left: joblib would do its work in this process."""
+
+        def effective_n_jobs(self, n_jobs: int) -> int:
+            return max(2, super().effective_n_jobs(n_jobs))
+
+    register_parallel_backend("dask", Elsewhere)
     with Client(place, set_as_default=False) as client:
         yield {"backend": "dask", "client": client, "n_jobs": -1}
 

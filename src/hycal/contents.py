@@ -33,7 +33,7 @@ def content_of(
         manifest={
             **memo,
             "method": method,
-            "parameters": dict(parameters),
+            "parameters": {k: v.item() if isinstance(v, np.generic) else v for k, v in parameters.items()},
             "encoder": encoder,
             "labels": list(records.labels),
             "domains": [record.domain for record in ordered],

@@ -17,13 +17,19 @@ from hycal.features import Features, LinearHead
 from hycal.ridge import gram_matrix, solve_ridge
 from hycal.validation import Doubles
 
+NO_SPREAD = 1e-10  # mean squared deviation of samples that differ by rounding alone
 _ROUNDING = 1e-12
 
 
 def class_means(rows: npt.NDArray[np.floating], counts: npt.NDArray[np.int64]) -> Doubles:
     """Return the means of rows that are sorted by class, `counts[c]` > 0 of class c, shape (C, d)."""
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    return np.add.reduceat(rows, starts, axis=0, dtype=np.float64) / counts[:, None]
+    means, stops = np.empty((len(counts), rows.shape[1])), np.cumsum(counts)
+    for mean, start, stop in zip(
+        means, stops - counts, stops, strict=True
+    ):  # np.add.reduceat takes seven times as long
+        np.add.reduce(rows[start:stop], axis=0, dtype=np.float64, out=mean)
+    means /= counts[:, None]
+    return means
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +96,14 @@ class Precision:
         self, X: npt.NDArray[np.floating], M: Doubles, own: npt.NDArray[np.intp]
     ) -> tuple[Doubles, Doubles, Doubles, Doubles]:
         """Return x'P mu_c, mu_own'P mu_c and mu_c'P mu_c, each (n, C), and x'P x, (n,)."""
-        if isinstance(self.ridges, float):
-            P = precision_times(self.deviations, self.ridges, np.concatenate([M, X]))
+        if np.ndim(self.ridges) == 0:
+            P = precision_times(self.deviations, float(self.ridges), np.concatenate([M, X]))
             PM, PX = P[: len(M)], P[len(M) :]
             between = M @ PM.T
             squares = np.broadcast_to(np.diag(between), (len(X), len(M)))
             return X @ PM.T, between[own], squares, np.einsum("nd,nd->n", X, PX)
         e, V = eigh(gram_matrix(X.shape[1], [self.deviations]), lower=True, overwrite_a=True, check_finite=False)
-        inverse = 1.0 / (np.maximum(e, 0.0) + self.ridges[:, None])
+        inverse = 1.0 / (np.maximum(e, 0.0) + np.asarray(self.ridges)[:, None])
         XV, MV = X @ V, M @ V
         return (
             (XV * inverse) @ MV.T,

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from hycal.classifiers import HyCal
-from hycal.scoring import standardise
-from hycal.validation import Doubles
+from hycal.validation import Doubles, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +26,8 @@ class Explanation:
         Both as levels among the classes, in [0, 1], larger is better: the z-score's Gaussian CDF.
     weight : ndarray of shape (C,)
         w_c: how much the distance counts. The rest, 1 - w_c, is the cosine's.
+    log_odds : ndarray of shape (n, C)
+        The decision function: log-odds of s_c.
     """
 
     cosine: Doubles
@@ -34,6 +35,7 @@ class Explanation:
     cosine_level: Doubles
     distance_level: Doubles
     weight: Doubles
+    log_odds: Floats
 
     @property
     def score(self) -> Doubles:
@@ -52,10 +54,11 @@ def explain(classifier: HyCal, X: npt.ArrayLike) -> Explanation:
     >>> parts.cosine.round(2), bool(parts.score[0, 0] > parts.score[0, 1])
     (array([[0.99, 0.2 ]]), True)
     """
-    cosine, distance = classifier.measures(X)
-    return Explanation(cosine, distance, _level(cosine), _level(-distance), classifier.weights(classifier.counts_))
+    parts = classifier.breakdown(X)
+    levels = _level(parts.z_cosine), _level(parts.z_closeness)
+    return Explanation(parts.cosine, parts.distance, *levels, classifier.weights(classifier.counts_), parts.scores)
 
 
-def _level(values: Doubles) -> Doubles:
-    level: Doubles = ndtr(standardise(values.T.astype(np.float32)).T.astype(np.float64))
+def _level(z: Floats) -> Doubles:
+    level: Doubles = ndtr(z.astype(np.float64))
     return level

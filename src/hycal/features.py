@@ -127,6 +127,10 @@ class Kernel:
         K *= 2.0 * self.gamma
         return np.exp(K, out=K)
 
+    def matrix(self) -> Doubles:
+        """Return the kernel of the samples with themselves, (N, N), in Fortran order."""
+        return self(self.samples).T  # symmetric: no copy
+
 
 @dataclass(frozen=True, eq=False)
 class LinearHead:

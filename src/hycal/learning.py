@@ -51,6 +51,8 @@ def learn_shards(classifier: Classifier, shards: Sequence[Shard], *, cluster: st
             f"{type(classifier).__name__} cannot learn shards apart: {reason}. Learn them one after the other with "
             "partial_fit, or choose parameters under which models merge."
         )
+    if not shards:
+        raise HyCalError("There is no shard to learn. Pass at least one step.")
     known = classifier._records or Records({})
     found = dict(each(partial(_learned, clone(classifier)), shards, cluster=cluster))
     tables = [found[number] for number in sorted(found)]

@@ -7,11 +7,13 @@ as exact and much slower.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 
 from hycal.records import Records, Step
 from hycal.validation import Doubles, Floats
@@ -96,6 +98,10 @@ class Method(Protocol):
 
     def _leave_one_out(self, derived: Any, records: Records, samples: Samples) -> npt.NDArray[Any] | None: ...
 
+    def _held_out_by(
+        self, records: Records, samples: Samples, name: str, values: Sequence[Any]
+    ) -> Iterable[Doubles] | None: ...
+
 
 def held_out(method: Method, derived: Any, records: Records, samples: Samples) -> HeldOut:
     """Return the held-out scores of `samples`, in closed form where the method has one.
@@ -109,8 +115,21 @@ def held_out(method: Method, derived: Any, records: Records, samples: Samples) -
         scores[several] = fast
     slow = samples.each if fast is None else np.flatnonzero(samples.counts == 1)
     for position in slow:
-        scores[position] = _without(method, records, samples.at(slow[slow == position]), derived)
+        scores[position] = _without(method, records, samples.at(np.array([position])), derived)
     return HeldOut(samples, scores)
+
+
+def held_out_by(
+    method: Any, records: Records, samples: Samples, name: str, values: Sequence[Any]
+) -> Iterator[npt.NDArray[Any]]:
+    """Yield the held-out scores of `samples` under each value of a parameter; each of a class of two or more."""
+    together = method._held_out_by(records, samples, name, values)
+    if together is not None:
+        yield from together
+        return
+    for value in values:
+        other = clone(method).set_params(**{name: value})
+        yield held_out(other, other._derive(records, None), records, samples).scores
 
 
 def _without(method: Method, records: Records, sample: Samples, previous: Any = None) -> Doubles:

@@ -10,10 +10,11 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from hycal._version import __version__
-from hycal.atomic import replacing
+from hycal.atomic import preparing
 from hycal.errors import HyCalError, ModelFileError, storing
 
 FORMAT = "hycal-model"
@@ -41,29 +42,41 @@ class Content:
 
 def write(path: str | os.PathLike[str], content: Content) -> None:
     """Write `content` to `path`, replacing what was there in one step."""
+    with prepared(path, content) as install:
+        install()
+
+
+@contextmanager
+def prepared(path: str | os.PathLike[str], content: Content) -> Iterator[Callable[[], None]]:
+    """Write `content` to the disk beside `path`, and yield the function that replaces what is there by it."""
     target = Path(path)
     manifest = {"format": FORMAT, "version": VERSION, "hycal": __version__, **content.manifest}
     header = {_METADATA_KEY: json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)}
     if not target.parent.is_dir():
         raise HyCalError(f"Cannot save to {target}: the folder {target.parent} does not exist. Make it first.")
     tensors = {key: np.ascontiguousarray(value) for key, value in content.tensors.items()}
-    with storing(target), replacing(target) as file:
+    with storing(target), preparing(target) as draft:
         try:
-            save_file(tensors, file.name, header)
+            save_file(tensors, draft.file.name, header)
         except SafetensorError as error:  # what the system refused, in the words of the library
             raise OSError(str(error)) from None
+        draft.finish()
+        yield draft.install
 
 
 def read(path: str | os.PathLike[str]) -> Content:
     """Return the content of the model file at `path`, or say what is wrong with it."""
     source = Path(path)
     if not source.is_file():
-        raise ModelFileError(f"There is no model file at {source}. Check the path; `save` makes one.")
+        folder = f" {source} is a folder." if source.is_dir() else ""
+        raise ModelFileError(f"There is no model file at {source}.{folder} Check the path; `save` makes one.")
     try:
-        with safe_open(str(source), framework="numpy") as file:
+        with source.open("rb") as opened, safe_open(str(source), framework="numpy") as file:
+            if not os.path.samestat(os.fstat(opened.fileno()), source.stat()):
+                return read(source)  # replaced between the two: they may be different models
             text = (file.metadata() or {}).get(_METADATA_KEY)
             manifest = _manifest(text, source)
-            tensors = _mapped(source, set(file.keys()))
+            tensors = _mapped(opened, set(file.keys()))
     except ModelFileError:
         raise
     except (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError, MemoryError) as error:
@@ -71,16 +84,16 @@ def read(path: str | os.PathLike[str]) -> Content:
     return Content(manifest, tensors)
 
 
-def _mapped(source: Path, names: set[str]) -> dict[str, npt.NDArray[Any]]:
+def _mapped(opened: IO[bytes], names: set[str]) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of a file that safetensors found sound, as they lie in it: nothing is read before it is used.
 
     The arrays keep the file as it was when it is replaced by another. Windows replaces no file that is mapped, so there
     the bytes are read.
     """
     if sys.platform == "win32":
-        content: npt.NDArray[np.uint8] = np.fromfile(source, np.uint8)
+        content: npt.NDArray[np.uint8] = np.fromfile(opened, np.uint8)
     else:
-        content = np.memmap(source, np.uint8, "r").view(np.ndarray)
+        content = np.memmap(opened, np.uint8, "r").view(np.ndarray)
     start = 8 + int(content[:8].view("<u8")[0])
     header = json.loads(content[8:start].tobytes())
     arrays = {}

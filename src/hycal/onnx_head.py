@@ -35,7 +35,8 @@ def export_onnx(classifier: IncrementalClassifier, path: str | os.PathLike[str])
     """Write the head of `classifier` to `path`, replacing what was there in one step.
 
     The graph takes `embeddings`, float32 (n, d) of any length, and gives `scores` (n, C) as `decision_function` does,
-    `probabilities` (n, C), and the best `label` (n,) as text. Its properties name the classes and the encoder.
+    `probabilities` (n, C) as `predict_proba`, and the best `label` (n,) as text. Its properties name the classes and
+    the encoder.
     """
     target = Path(path)
     if not target.absolute().parent.is_dir():
@@ -58,7 +59,7 @@ def onnx_head(classifier: IncrementalClassifier) -> bytes:
             raise HyCalError(
                 "Classes that were only announced have no Gaussian to export. Learn images of them, or forget them."
             )
-        scores = _Gaussians(build, current.value.bank, classifier.weights(current.records.counts)).scores(rows)
+        scores = _Gaussians(build, current.value.bank.whole, classifier.weights(current.records.counts)).scores(rows)
     elif isinstance(current.value, LinearHead) and isinstance(current.value.features, Identity):
         scores = _linear(build, rows, current.value.weights, current.value.bias)
     else:
@@ -68,13 +69,14 @@ def onnx_head(classifier: IncrementalClassifier) -> bytes:
         )
     best = build.node("ArgMax", scores, axis=1, keepdims=0)
     label = build.node("Gather", build.constant(np.array([str(label) for label in labels], dtype=object)), best)
+    tempered = build.node("Div", scores, build.number(classifier.temperature_))
     kinds = build.onnx.TensorProto
     return build.model(
         "hycal",
         given=build.onnx.helper.make_tensor_value_info("embeddings", kinds.FLOAT, ["batch", width]),
         outputs={
             "scores": (scores, kinds.FLOAT, ["batch", len(labels)]),
-            "probabilities": (build.node("Softmax", scores, axis=1), kinds.FLOAT, ["batch", len(labels)]),
+            "probabilities": (build.node("Softmax", tempered, axis=1), kinds.FLOAT, ["batch", len(labels)]),
             "label": (label, kinds.STRING, ["batch"]),
         },
         properties={

@@ -42,19 +42,39 @@ def _section() -> threading.Lock:
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return the threads that are kept: new ones would fault in their work space again at every call."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="hycal")
+def kept_threads(count: int, name: str = "hycal") -> ThreadPoolExecutor:
+    """Return threads that are kept for the life of the process.
+
+    New ones at every call would fault in their work space again, and leave what they held in yet another heap of the
+    allocator: a server that runs for days would grow by and by.
+    """
+    return ThreadPoolExecutor(count, thread_name_prefix=name)
 
 
 if hasattr(os, "register_at_fork"):  # a forked child has none of its parent's threads, and holds none of its locks
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=kept_threads.cache_clear)
     os.register_at_fork(after_in_child=_section.cache_clear)
 
 
+class _Process:
+    """What was decided for the whole process: how many threads may work side by side, where BLAS has one for good."""
+
+    threads = 0
+
+
 def blas_threads() -> int:
-    """Return how many threads BLAS may use now: the cores, or less where somebody limited it."""
-    return max((library["num_threads"] for library in _controller().info()), default=1)
+    """Return how many threads may work now: those of BLAS, that is the cores, or less where somebody limited it."""
+    return _Process.threads or max((library["num_threads"] for library in _controller().info()), default=1)
+
+
+def keep_one_blas_thread() -> None:
+    """Cap BLAS at one thread from now on; pieces of work still go side by side on all cores.
+
+    For servers. A product on all cores waits for the product of another request, and both spin for the same cores:
+    an answer of 5 ms takes 150.
+    """
+    _Process.threads = blas_threads()
+    _controller().limit(limits=1)
 
 
 class _Capped(threading.local):
@@ -97,7 +117,7 @@ def side_by_side(work: Callable[[T], Any], pieces: Sequence[T]) -> None:
         work(pieces[0])
         return
     with one_blas_thread() as threads:
-        for _ in _pool(threads).map(work, pieces) if threads > 1 else map(work, pieces):
+        for _ in kept_threads(threads).map(work, pieces) if threads > 1 else map(work, pieces):
             pass
 
 

@@ -110,6 +110,14 @@ class Records:
         """Labels that were announced by their text and have no samples yet."""
         return [label for label in self.labels if not self.by_label[label].count]
 
+    @property
+    def seen(self) -> Records:
+        """The table without labels that were only announced; all must not be."""
+        unseen = self.unseen
+        if len(unseen) == len(self.labels):
+            raise HyCalError("Every class was only announced, by its text. Learn images of a class first.")
+        return self.forget(unseen) if unseen else self
+
     def stacked(self) -> Floats:
         """Return every sample, class after class in the order of `labels`, shape (N, d)."""
         return np.concatenate([record.statistics.samples for record in self.ordered])
@@ -153,7 +161,7 @@ class Records:
                     label,
                     self.by_label.get(label),
                     record.statistics.samples,
-                    Step({}, record.domain, {} if record.text is None else {label: record.text}),
+                    Step({}, record.domain or None, {} if record.text is None else {label: record.text}),
                 )
                 for label, record in other.by_label.items()
             }

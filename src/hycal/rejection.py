@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,7 @@ from hycal.parallel import in_chunks
 from hycal.records import Records
 from hycal.shrinking import build
 from hycal.validation import Doubles, Floats
+from hycal.white_space import LEAST_LEFT
 
 _HELD_OUT = 1000
 _PRIOR_RIDGE = 0.5  # of the hierarchy
@@ -61,7 +63,9 @@ class Familiarity:
 
     @classmethod
     def of(cls, records: Records) -> Familiarity:
-        """Measure held-out samples, about as many of each class."""
+        """Measure held-out samples, about as many of each class; every class must have samples."""
+        if not records.by_label:
+            raise HyCalError("No class has images yet, so nothing can be told from the unknown. Learn some first.")
         hierarchy = build(records, strength=1.0, ridge=_PRIOR_RIDGE)
         offsets = hierarchy.means - hierarchy.means.mean(axis=0)
         within = _sharper(hierarchy.prior.within)
@@ -116,7 +120,7 @@ class Familiarity:
         prior = self.hierarchy.prior
         a = n / (n - 1.0) * (prior.influence - 1.0) / prior.strength * (1.0 - _RIDGE) / (1.0 - _PRIOR_RIDGE)
         along = gap @ self.within
-        left = np.maximum(1.0 - a * np.einsum("nd,nd->n", along, gap), 0.05)
+        left = np.maximum(1.0 - a * np.einsum("nd,nd->n", along, gap), LEAST_LEFT)
         squares = self._squares(X)
         to_own = np.einsum("nd,nd->n", along, X)[:, None] - along @ self.hierarchy.means.T
         squares += (a / left)[:, None] * to_own**2
@@ -126,12 +130,15 @@ class Familiarity:
 
     def _squares(self, X: Doubles) -> Doubles:
         """Return the squared Mahalanobis distances to all class means."""
-        means = self.hierarchy.means
-        PM = means @ self.within
-        squares: Doubles = (
-            np.einsum("nd,nd->n", X @ self.within, X)[:, None] - 2.0 * X @ PM.T + np.einsum("cd,cd->c", means, PM)
-        )
+        PM, own = self._white_means
+        squares: Doubles = np.einsum("nd,nd->n", X @ self.within, X)[:, None] - 2.0 * X @ PM.T + own
         return squares
+
+    @cached_property
+    def _white_means(self) -> tuple[Doubles, Doubles]:
+        """Class means times the precision, and that times the means again: the same for all queries."""
+        PM = self.hierarchy.means @ self.within
+        return PM, np.einsum("cd,cd->c", self.hierarchy.means, PM)
 
     def _relative(self, X: Doubles, squares: Doubles) -> Doubles:
         Y = X - self.hierarchy.means.mean(axis=0)

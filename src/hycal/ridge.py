@@ -11,14 +11,15 @@ eigendecomposition; a solution for one r needs one Cholesky factorisation, sever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.blas import dsyrk
 
-from hycal.features import Features, Relu
+from hycal.features import Relu
 from hycal.validation import Doubles, Floats
 
 _ROWS_AT_ONCE = 1024
@@ -50,26 +51,27 @@ def ridge_weights(features: Relu, X: Floats, Y: Doubles, ridge: float) -> Double
 
 def gram_weights(features: Relu, X: Floats, Y: Doubles, ridge: float) -> Doubles:
     """Return the weights from the Gram matrix of the features."""
-    gram = gram_matrix(features.size, (H for H, _ in _row_blocks(features, X, Y)))
+    gram = gram_matrix(features.size, _feature_blocks(features, X))
     moments = np.zeros((features.size, Y.shape[1]))
-    for H, targets in _row_blocks(features, X, Y):
+    for H, targets in zip(_feature_blocks(features, X), _blocks(Y), strict=True):
         moments += H.T @ targets
     return solve_ridge(gram, ridge, moments).T
 
 
 def dual_weights(features: Relu, X: Floats, Y: Doubles, ridge: float) -> Doubles:
     """Return the weights from the kernel of the samples."""
-    rows = X.astype(np.float64)
-    kernel = gram_matrix(len(rows), (part(rows).T for part in features.parts()))
-    coefficients = solve_ridge(kernel, ridge, Y)
-    del kernel
+    coefficients, rows = solve_ridge(sample_kernel(features, X), ridge, Y), X.astype(np.float64)
     return np.concatenate([coefficients.T @ part(rows) for part in features.parts()], axis=1)
 
 
-def leave_one_out(features: Features, X: Floats, ridge: float, rows: npt.NDArray[np.intp], fit: Doubles) -> Doubles:
-    """Return what a ridge regression of one-hot targets says of its own samples, each left out.
+def sample_kernel(features: Relu, X: Floats) -> Doubles:
+    """Return the inner products of the features of all samples, (N, N): the lower triangle, in Fortran order."""
+    rows = X.astype(np.float64)
+    return gram_matrix(len(rows), (part(rows).T for part in features.parts()))
 
-    With h the leverage of a sample and f what the regression says of it, (f - h y)/(1 - h).
+
+def gram_leave_one_out(features: Relu, X: Floats, ridge: float, rows: npt.NDArray[np.intp], fit: Doubles) -> Doubles:
+    """Return the held-out residuals of samples, (f - y)/(1 - h) with h the leverage, from the Gram matrix.
 
     Parameters
     ----------
@@ -78,41 +80,45 @@ def leave_one_out(features: Features, X: Floats, ridge: float, rows: npt.NDArray
     rows : ndarray of shape (n,)
         Samples to leave out.
     fit : ndarray of shape (n, C)
-        f - y: the residuals of these samples.
-
-    Returns
-    -------
-    ndarray of shape (n, C)
-        Held-out residuals, (f - y)/(1 - h).
+        f - y: the residuals that the regression leaves of these samples.
     """
-    H = features(X.astype(np.float64))
-    if len(H) >= H.shape[1]:
-        solved = solve_ridge(gram_matrix(H.shape[1], [H]), ridge, H[rows].T)
-        spared = 1.0 - np.einsum("nm,mn->n", H[rows], solved)
-    else:
-        kernel = gram_matrix(len(H), [H.T])
-        spared = _spared(kernel, ridge, rows)
-    return fit / spared[:, None]
+    H = features(X[rows].astype(np.float64))
+    solved = solve_ridge(gram_matrix(features.size, _feature_blocks(features, X)), ridge, H.T)
+    return fit / (1.0 - np.einsum("nm,mn->n", H, solved))[:, None]
 
 
-def kernel_leave_one_out(kernel: Doubles, ridge: float, rows: npt.NDArray[np.intp], fit: Doubles) -> Doubles:
-    """Return the same from the kernel matrix, of which the lower triangle in Fortran order is overwritten."""
-    return fit / _spared(kernel, ridge, rows)[:, None]
+def held_out_by_ridge(
+    kernel: Doubles, Y: Doubles, rows: npt.NDArray[np.intp], ridges: Sequence[float]
+) -> Iterator[Doubles]:
+    """Yield, for each ridge, what the regression of Y says of its own samples, each left out.
+
+    With A = K + ridge I that is y_i - (A^{-1} Y)_i / (A^{-1})_ii: no weights are needed.
+
+    Parameters
+    ----------
+    kernel : ndarray of shape (N, N)
+        K, of which the lower triangle counts, in Fortran order; overwritten in the end.
+    Y : ndarray of shape (N, C)
+    rows : ndarray of shape (n,)
+        Samples to leave out.
+    ridges : sequence of float
+    """
+    unit, each = np.zeros((len(kernel), len(rows))), np.arange(len(rows))
+    unit[rows, each] = 1.0
+    for number, ridge in enumerate(ridges, start=1):
+        matrix = kernel if number == len(ridges) else kernel.copy(order="F")
+        inverse = solve_ridge(matrix, ridge, unit)
+        yield Y[rows] - (inverse.T @ Y) / inverse[rows, each][:, None]
 
 
-def _spared(kernel: Doubles, ridge: float, rows: npt.NDArray[np.intp]) -> Doubles:
-    """Return 1 - h = ridge (K + ridge I)^{-1}_ii of the samples at `rows`."""
-    ridge = max(ridge, _ROUNDING * float(np.trace(kernel)))
-    unit = np.zeros((len(kernel), len(rows)))
-    unit[rows, np.arange(len(rows))] = 1.0
-    spared: Doubles = ridge * solve_ridge(kernel, ridge, unit)[rows, np.arange(len(rows))]
-    return spared
+def _feature_blocks(features: Relu, X: Floats) -> Iterator[Doubles]:
+    for rows in _blocks(X):
+        yield features(rows.astype(np.float64))
 
 
-def _row_blocks(features: Relu, X: Floats, Y: Doubles) -> Iterator[tuple[Doubles, Doubles]]:
-    for start in range(0, len(X), _ROWS_AT_ONCE):
-        rows = slice(start, start + _ROWS_AT_ONCE)
-        yield features(X[rows].astype(np.float64)), Y[rows]
+def _blocks(rows: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        yield rows[start : start + _ROWS_AT_ONCE]
 
 
 def validation_errors(

@@ -59,7 +59,7 @@ def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Fl
     The paper's score s saturates: with 1,000 classes the leaders stand beyond eight standard deviations, where Phi is 1
     to the last bit and they tie. log(s/(1 - s)) is monotone in s and keeps both tails, so it ranks the same and cannot
     tie; `scipy.special.expit` gives s back. With the odds a of Phi(z_distance) and b of Phi(z_cosine),
-    s/(1 - s) = (a b + w a + (1 - w) b) / (1 + w b + (1 - w) a), in which nothing cancels.
+    s/(1 - s) = (a p + b q)/(p + q) for p = w (1 + b) and q = (1 - w) (1 + a), in which nothing cancels.
 
     The weights are one for each class, or one for each class and query. The result lives in this thread's work space:
     copy it before the next call.
@@ -69,20 +69,20 @@ def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Fl
     0.5
     """
     weights = weights if weights.ndim == 2 else weights[:, None]
-    w = weights.astype(np.float32)
-    rest, one = np.float32(1.0) - w, np.float32(1.0)
-    a, b = _odds_of_phi(z_distance, "odds a"), _odds_of_phi(z_cosine, "odds b")
-    top, below = np.add(a, rest, out=_free(0, a)), np.multiply(a, rest, out=_free(1, a))
-    a *= w
-    top *= b
-    top += a
-    b *= w
-    below += b
-    below += one
-    top /= below
-    log_odds = np.log(top, out=top)
-    far = (np.abs(z_cosine, out=a) > SHALLOW) | (np.abs(z_distance, out=b) > SHALLOW)
-    deep = np.unravel_index(np.flatnonzero(far), log_odds.shape)
+    w, one = weights.astype(np.float32), np.float32(1.0)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):  # what is deep is done again
+        a, u_a = _odds_of_phi(z_distance, "a")
+        b, u_b = _odds_of_phi(z_cosine, "b")
+        deep = np.unravel_index(np.flatnonzero((u_a > SHALLOW**2) | (u_b > SHALLOW**2)), a.shape)
+        p, q = np.add(b, one, out=u_a), np.add(a, one, out=u_b)
+        p *= w
+        q *= one - w
+        a *= p
+        b *= q
+        a += b
+        p += q
+        a /= p
+        log_odds = np.log(a, out=a)
     log_odds[deep] = _deep_log_odds(z_cosine[deep], z_distance[deep], _at(weights, deep))
     return log_odds
 
@@ -91,22 +91,17 @@ def _at(weights: Doubles, places: tuple[npt.NDArray[np.intp], ...]) -> Doubles:
     return weights[places[0], places[1] if weights.shape[1] > 1 else 0]
 
 
-def _free(number: int, like: Floats) -> Floats:
-    return scratch(f"scores {number}", like.shape)
-
-
-def _odds_of_phi(z: Floats, name: str) -> Floats:
-    """Return Phi(z)/(1 - Phi(z)), for z held within the fit's range."""
-    odds = np.clip(z, np.float32(-SHALLOW), np.float32(SHALLOW), out=scratch(name, z.shape))
-    u = np.multiply(odds, odds, out=_free(0, z))
-    odds *= _polynomial(LOGIT_PHI_P, u)
+def _odds_of_phi(z: Floats, name: str) -> tuple[Floats, Floats]:
+    """Return Phi(z)/(1 - Phi(z)), right within the fit's range, and z²."""
+    u = np.multiply(z, z, out=scratch(f"squares {name}", z.shape))
+    odds = np.multiply(z, _polynomial(LOGIT_PHI_P, u), out=scratch(f"odds {name}", z.shape))
     odds /= _polynomial(LOGIT_PHI_Q, u)
-    return np.exp(odds, out=odds)
+    return np.exp(odds, out=odds), u
 
 
 def _polynomial(coefficients: tuple[float, ...], u: Floats) -> Floats:
     *lower, next_to_last, last = (np.float32(coefficient) for coefficient in coefficients)
-    total = np.multiply(u, last, out=_free(1, u))
+    total = np.multiply(u, last, out=scratch("polynomial", u.shape))
     total += next_to_last
     for coefficient in reversed(lower):
         total *= u

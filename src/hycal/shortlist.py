@@ -2,19 +2,22 @@
 
 An approximate index finds the classes whose mean image is nearest to a query, and only those are scored, by the same
 Gaussians as always. What needs every class is the z-score: the mean and the spread of each measure over all classes.
-With the query v extended to x = [v, 1] and a fusion of fixed length, the cosine of a class is x . a_c; so over C
-classes
+With the query v extended to x = [v, 1] and a fusion of fixed length, the cosine of a class is x . a_c and its distance
+x'Q_c x, so over C classes
 
-    mean = x . (sum of a_c)/C,        mean square = x' (sum of a_c a_c')/C x,
+    cosine:    mean = x . (sum of a_c)/C,       mean square = x' (sum of a_c a_c')/C x,
+    distance:  mean = x' (sum of Q_c)/C x,
 
-one vector and one matrix whatever C is: exact. The distance is a quadratic form of x, so its mean square is of the
-fourth degree and has no such form; nor has anything that is divided by |v + t_c| (fusion "sum"). Those moments are
-estimated on a fixed sample of the classes. `python -m benchmarks.scale` prints how far that is from the truth.
+one vector and two matrices whatever C is: exact. The mean square of the distance is of the fourth degree and has no
+such form; nor has anything that is divided by |v + t_c| (fusion "sum"). Those moments are estimated on a fixed sample
+of the classes, or, if asked for, taken over all of them. `python -m benchmarks.scale` prints errors and costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,13 +27,14 @@ from hycal.bank import GaussianBank
 from hycal.classifiers.hycal import HyCal
 from hycal.errors import HyCalError
 from hycal.records import ClassRecord
-from hycal.scoring import blend_log_odds
+from hycal.scoring import SMALLEST_SPREAD, blend_log_odds
 from hycal.statistics import directions
 from hycal.validation import Doubles, Floats, check_queries
 
-_SMALLEST_SPREAD = 1e-6
 _ROWS_AT_ONCE = 8192
 _QUERIES_AT_ONCE = 256
+_CONNECTIVITY = 32  # neighbours of a class in the graph; with 16, one best class in 250 cannot be reached at all
+_EXPANSION = 4  # classes that the search keeps in view, for each one it returns; with 1, it misses one in 25
 
 
 class Shortlist:
@@ -42,13 +46,14 @@ class Shortlist:
         Learned. When it learns more, make a new shortlist.
     nearest : int, default=128
         Classes that are scored for each query.
-    sample : int, default=2048
-        Classes on which moments without a closed form are estimated; all of them where there are no more.
+    sample : int or None, default=None
+        Classes on which moments without a closed form are estimated, such as 2048: answers in a small part of the
+        time. None takes all of them: every moment is exact, and a query costs half of scoring every class or more.
 
     Notes
     -----
-    Building costs one insertion into an HNSW graph for each class, and 2 C d^2 operations for the moments where they
-    are exact; a query costs O(log C) distances, and (nearest + sample) classes of exact scoring.
+    Building costs one insertion into an HNSW graph for each class, and 2 (K + 1) C d^2 operations for the closed forms;
+    a query costs O(log C) distances, and (nearest + sample) classes of exact scoring; sample is C if it is None.
 
     Examples
     --------
@@ -60,17 +65,23 @@ class Shortlist:
     True
     """
 
-    def __init__(self, model: HyCal, *, nearest: int = 128, sample: int = 2048) -> None:
+    def __init__(self, model: HyCal, *, nearest: int = 128, sample: int | None = None) -> None:
         current = model._current()
         self._model, self._records = model, current.records
-        self._bank: GaussianBank = current.value.bank
+        self._bank: GaussianBank = current.value.bank.whole
         self._records.check_seen("A shortlist")
         classes = len(self._records.labels)
         self.nearest = min(nearest, classes)
         self._weights = model.weights(self._records.counts)
-        self._sample = self._bank.subset(np.unique(np.linspace(0, classes - 1, min(sample, classes)).astype(np.intp)))
-        self._cosine_moments = _row_moments(self._bank) if self._bank.shape.fusion.fixed_length else None
-        self._index = _index(_mean_images(self._records.ordered))
+        self._closed = None if sample is None else _Closed.of(self._bank)
+        self._sample = self._bank if sample is None else _spread_over(self._bank, sample)
+        self._index = _index(_mean_images(self._records.ordered), self.nearest)
+
+    def exactly(self) -> Shortlist:
+        """Return the same shortlist with `sample=None`; the index is shared."""
+        other = copy.copy(self)
+        other._closed, other._sample = None, self._bank
+        return other
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return the best label for each query."""
@@ -107,41 +118,98 @@ class Shortlist:
 
     def moments(self, queries: Floats) -> tuple[tuple[Doubles, Doubles], tuple[Doubles, Doubles]]:
         """Return mean and standard deviation over all classes: of the cosine, and of minus the scaled distance."""
-        cosines, closeness = self._sample.evaluate(queries)
-        estimated = _moments(closeness)
-        if self._cosine_moments is None:
-            return _moments(cosines), estimated
-        mean_row, gram = self._cosine_moments
-        x = np.column_stack([queries.astype(np.float64), np.ones(len(queries))]) / self._bank.shape.fusion.fixed_length
-        mean = x @ mean_row
-        variance = np.einsum("nd,de,ne->n", x, gram, x, optimize=True)
-        classes = len(self._records.labels)
-        spread = np.sqrt(np.maximum(variance, 0.0) * classes / max(classes - 1, 1))
-        return (mean, np.maximum(spread, _SMALLEST_SPREAD)), estimated
+        cosines, closeness = (_moments(scores) for scores in self._sample.evaluate(queries))
+        if self._closed is None:
+            return cosines, closeness
+        cosines, mean = self._closed(queries)
+        return cosines, (mean, closeness[1])
+
+
+@dataclass(frozen=True, eq=False)
+class _Closed:
+    """What has a closed form, in the rows that a query [v, 1] meets.
+
+    Attributes
+    ----------
+    mean, covariance : ndarrays of shape (d + 1,) and (d + 1, d + 1)
+        Of the rows for cosines; centred before they are squared, so that nothing cancels.
+    quadratic, linear, constant : ndarrays of shape (d + 1, d + 1) and (d + 1,), and a float
+        The mean over the classes of minus the scaled distance.
+    """
+
+    classes: int
+    length: float
+    mean: Doubles
+    covariance: Doubles
+    quadratic: Doubles
+    linear: Doubles
+    constant: float
+
+    @classmethod
+    def of(cls, bank: GaussianBank) -> _Closed | None:
+        """Return the closed forms of a bank; None where lengths depend on the query."""
+        length, classes = bank.shape.fusion.fixed_length, len(bank.means)
+        if length is None:
+            return None
+        mean = bank.means.mean(axis=0, dtype=np.float64)
+        base, slope, curve, along_first = bank.terms[:, :, 0].T.astype(np.float64)
+        covariance, quadratic, linear = np.zeros((len(mean), len(mean))), np.zeros((len(mean), len(mean))), 0.0 * mean
+        for rows in _blocks(classes):
+            covariance += _square(bank.means[rows] - mean)
+            h = bank.means[rows].astype(np.float64)
+            sloped = np.flatnonzero(np.diff(bank.starts)[rows])  # others have no factors
+            h[sloped] -= along_first[rows][sloped, None] * bank.factors[bank.starts[rows][sloped]]
+            quadratic += _square(h * np.sqrt(curve[rows])[:, None])
+            linear += slope[rows] @ h
+        for rows in _blocks(len(bank.factors)):
+            quadratic += _square(bank.factors[rows])
+        return cls(
+            classes=classes,
+            length=length,
+            mean=mean,
+            covariance=covariance / classes,
+            quadratic=quadratic / classes,
+            linear=linear / classes,
+            constant=float(base.mean()),
+        )
+
+    def __call__(self, queries: Floats) -> tuple[tuple[Doubles, Doubles], Doubles]:
+        """Return mean and deviation of the cosines, and the mean of minus the scaled distance, for every query."""
+        x = np.column_stack([queries.astype(np.float64), np.ones(len(queries))]) / self.length
+        variance = np.einsum("nd,nd->n", x @ self.covariance, x) * self.classes / max(self.classes - 1, 1)
+        spread = np.maximum(np.sqrt(np.maximum(variance, 0.0)), SMALLEST_SPREAD)
+        closeness = np.einsum("nd,nd->n", x @ self.quadratic, x) + x @ self.linear - self.constant
+        return (x @ self.mean, spread), closeness
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    """Yield slices of some thousand rows."""
+    for start in range(0, count, _ROWS_AT_ONCE):
+        yield slice(start, min(start + _ROWS_AT_ONCE, count))
+
+
+def _square(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return rows.T @ rows
+
+
+def _spread_over(bank: GaussianBank, count: int) -> GaussianBank:
+    """Return `count` of the classes, or all if there are no more, at even distances in the order of their labels."""
+    classes = len(bank.means)
+    return bank.subset(np.unique(np.linspace(0, classes - 1, min(count, classes)).astype(np.intp)))
 
 
 def _moments(scores: Floats) -> tuple[Doubles, Doubles]:
     mean = scores.mean(axis=0, dtype=np.float64)
     deviations = scores - mean
     spread = np.sqrt(np.einsum("cn,cn->n", deviations, deviations) / max(len(scores) - 1, 1))
-    return mean, np.maximum(spread, _SMALLEST_SPREAD)
-
-
-def _row_moments(bank: GaussianBank) -> tuple[Doubles, Doubles]:
-    """Return mean and covariance of the rows that a query meets for its cosines; centred first, so nothing cancels."""
-    mean = bank.means.mean(axis=0, dtype=np.float64)
-    covariance = np.zeros((len(mean), len(mean)))
-    for start in range(0, len(bank.means), _ROWS_AT_ONCE):
-        centred = bank.means[start : start + _ROWS_AT_ONCE] - mean
-        covariance += centred.T @ centred
-    return mean, covariance / len(bank.means)
+    return mean, np.maximum(spread, SMALLEST_SPREAD)
 
 
 def _mean_images(members: Sequence[ClassRecord]) -> Floats:
     return directions(np.stack([member.statistics.mean for member in members])).astype(np.float32)
 
 
-def _index(vectors: Floats) -> Any:
+def _index(vectors: Floats, nearest: int) -> Any:
     try:
         from usearch.index import Index
     except ImportError as error:
@@ -149,6 +217,12 @@ def _index(vectors: Floats) -> Any:
             f"A shortlist needs the package usearch, which cannot be imported ({error}). "
             'Install it: pip install "hycal[shortlist]".'
         ) from None
-    index = Index(ndim=vectors.shape[1], metric="ip", dtype="f16")
+    index = Index(
+        ndim=vectors.shape[1],
+        metric="ip",
+        dtype="f16",
+        connectivity=_CONNECTIVITY,
+        expansion_search=_EXPANSION * nearest,
+    )
     index.add(np.arange(len(vectors), dtype=np.uint64), vectors, threads=1)  # more would make a graph of chance
     return index

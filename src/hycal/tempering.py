@@ -17,6 +17,8 @@ from hycal.validation import Doubles
 _MOST_STEPS = 60
 _CONVERGED = 1e-12  # of the objective per step, relative
 _SMALLEST = 1e-3  # of its centre: a weight stays positive
+_SMALLEST_SCALE = 1e-9  # of scores that are all alike
+_WEAK = 1e-3  # nats: a pull that only keeps a temperature finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,12 @@ class Pull:
     def curvature(self) -> Doubles:
         """Return its Hessian."""
         return np.diag(self.strength / self.centre**2)
+
+
+def best_temperature(scores: Doubles, own: npt.NDArray[np.intp]) -> float:
+    """Return what scores, (n, C), are to be divided by so that their softmax makes the right answers most likely."""
+    scale = max(float(np.mean(scores.std(axis=1))), _SMALLEST_SCALE)
+    return float(1.0 / fit_weights(scores[None], own, Pull(np.array([1.0 / scale]), _WEAK))[0])
 
 
 def fit_weights(

@@ -2,7 +2,7 @@
 
 One parameter after the other, in the order listed, each to the value under which held-out samples are most likely at
 their best temperature. Only learned samples are seen. Where a method has a closed form for held-out scores, a value
-costs one derivation and one such form; values that the method cannot use are passed over.
+costs one derivation and one such form; where values share a kernel matrix, one Cholesky factor of it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from scipy.special import log_softmax
 from sklearn.base import clone
 
 from hycal.errors import HyCalError
-from hycal.leave_one_out import Samples, held_out, spread_rows
+from hycal.leave_one_out import Samples, held_out_by, spread_rows
 from hycal.records import Records
-from hycal.tempering import Pull, fit_weights
+from hycal.tempering import best_temperature
+from hycal.validation import Doubles
 
 _HELD_OUT = 400  # samples; about as many of each class
-_PULL = 1e-3  # nats
+_NO_GAIN = 1e-9  # nats a sample: rounding
 
 #: What is tried, by method and parameter.
 VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
@@ -40,24 +41,31 @@ VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
 
 
 def chosen(method: Any, records: Records) -> dict[str, Any]:
-    """Return the parameters of `method` that make its held-out samples most likely."""
+    """Return the parameters of `method` that make its held-out samples most likely.
+
+    A parameter keeps its value where no other is better, as one that has no part in the scores.
+    """
     samples = Samples.of(records, spread_rows(records, np.arange(len(records.counts)), _HELD_OUT))
-    if len(samples.rows) < 2 or len(records.counts) < 2:
+    if not len(samples.rows) or len(records.counts) < 2:
         raise HyCalError(
-            "Tuning holds samples out, and there are not two classes with two samples. Learn more images first."
+            "Tuning holds samples out, which takes two classes and a second sample of one. Learn more images first."
         )
     parameters: dict[str, Any] = {}
-    for name, values in VALUES.get(type(method).__name__, {}).items():
-        found = [
-            _likelihood(clone(method).set_params(**parameters, **{name: value}), records, samples) for value in values
-        ]
-        parameters[name] = values[int(np.argmax(found))]
+    for name, values in _values(method).items():
+        scores = held_out_by(clone(method).set_params(**parameters), records, samples, name, values)
+        found = np.array([_likelihood(each, samples) for each in scores])
+        best, present = int(np.nanargmax(found)), getattr(method, name)
+        if present not in values or found[best] > found[values.index(present)] + _NO_GAIN:
+            parameters[name] = values[best]
     return parameters
 
 
-def _likelihood(method: Any, records: Records, samples: Samples) -> float:
+def _values(method: Any) -> Mapping[str, tuple[Any, ...]]:
+    """Return what is tried for a method, or for the one that it is derived from."""
+    return next((VALUES[kind.__name__] for kind in type(method).__mro__ if kind.__name__ in VALUES), {})
+
+
+def _likelihood(scores: Doubles, samples: Samples) -> float:
     """Return the mean log probability of held-out samples at the temperature that is best for it."""
-    scores = held_out(method, method._derive(records, None), records, samples).scores
-    scale = max(float(np.mean(scores.std(axis=1))), 1e-9)
-    weight = float(fit_weights(scores[None], samples.own, Pull(np.array([1.0 / scale]), _PULL))[0])
-    return float(np.mean(log_softmax(weight * scores, axis=1)[samples.each, samples.own]))
+    chances = log_softmax(scores / best_temperature(scores, samples.own), axis=1)
+    return float(np.mean(chances[samples.each, samples.own]))

@@ -82,6 +82,10 @@ def test_a_cell_reads_back_as_accuracies(tmp_path: Path) -> None:
     assert 30.0 < metrics.last(result.A) <= 100.0
     assert np.isnan(metrics.s_adapt(result.A, result.samples, result.Z))
     assert result.classes["a/class 0"][0] == 3
+    document = json.loads((tmp_path / "cells" / cells[0].place).read_text())
+    document["classes"]["a/class 0"] = [3, 0, 0]
+    (tmp_path / "unasked.json").write_text(json.dumps(document))
+    assert np.isnan(read_cell(tmp_path / "unasked.json").classes["a/class 0"][1]), "no test image, no accuracy"
 
 
 @pytest.mark.parametrize("protocol", ["CIL", "MTIL", "X-TAIL"])

@@ -132,3 +132,8 @@ def test_beats_hycal_and_gda_on_real_embeddings(setting):
         )
     assert last["HierarchicalHyCal"] > last["GDA"] + 1.0
     assert last["HierarchicalHyCal"] > last["HyCal"] + 2.0
+
+
+def test_hardly_any_ridge_is_enough():
+    stream = Stream.synthetic(0, shots=[[3, 2]], width=64)
+    assert np.isfinite(learn(HierarchicalHyCal(ridge=1e-16), stream.steps).decision_function(stream.queries)).all()

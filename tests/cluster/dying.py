@@ -1,32 +1,20 @@
-"""Work during which one worker dies by kill -9, once, after others have finished some: what must not change a byte."""
+"""Work during which one worker dies by kill -9, once. Workers import this module, so it imports little itself."""
 
 from __future__ import annotations
 
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pytest
+from hycal.errors import HyCalError
 
-from hycal import HyCal
-from hycal.bench import runner
-from hycal.bench.variants import parse_variant
-from hycal.embedding import EmbeddingCache, EmbeddingTable, ImageFile, embed, embed_sharded, write_table
-from hycal.embedding.sharding import encoder_of_worker
-from hycal.embedding.sources import image_files
-from hycal.embedding.store import space_of
-from hycal.encoders.protocol import Encoder
-from hycal.learning import learn_shards
-from hycal.streams import LearningStep, Stream, learn
-from tests.bench.small import small_domains, small_setting, tree
-from tests.embedding.tiny import make_folder
-
-BUILTIN = partial(encoder_of_worker, "builtin", None)
-compute_cell = runner._compute
+if TYPE_CHECKING:
+    from hycal.bench import runner
+    from hycal.encoders.protocol import Encoder
+    from hycal.streams import LearningStep
 
 
 def die_once(folder: Path, *, after: int) -> None:
@@ -63,66 +51,17 @@ class DyingShard:
 
 
 def compute_and_die(work: runner._Work, out: Path) -> None:
+    from hycal.bench import runner
+
     die_once(out.parent / "calls", after=4)
-    compute_cell(work, out)
+    runner._compute(work, out)
 
 
-def check_embedding(folder: Path, cluster: str, load: Callable[[], Encoder] = BUILTIN) -> None:
-    """The table of embeddings, and what is said of files that are no images."""
-    images = make_folder(folder / "images", classes=3, images=11)
-    (images / "class_0" / "copy.png").write_bytes((images / "class_1" / "003.png").read_bytes())
-    (images / "class_0" / "notes.txt").write_text("no image")
-    (images / "class_2" / "empty.png").touch()
-    sources = [ImageFile(path) for path in image_files(images)]
-    encoder = load()
-    alone = embed(sources, encoder)
-    with EmbeddingCache.of(encoder, folder / "cache") as cache:
-        dying = partial(load_and_die, folder, load)
-        result = embed_sharded(sources, dying, store=cache, cluster=cluster, batch=4, images_per_shard=5)
-        assert a_worker_died(folder, after=2)
-        assert result.encoded == alone.encoded == 33
-        assert not list(cache.incoming.glob("*"))
-        again = embed_sharded(sources, dying, store=cache, cluster=cluster)
-    assert again.encoded == 0
-    tables = []
-    for name, outcome in {"alone": alone, "result": result, "again": again}.items():
-        assert outcome.skipped == alone.skipped
-        assert len(outcome.skipped) == 2
-        assert outcome.keys == alone.keys
-        names = np.array([sources[number].name for number in outcome.kept])
-        table = EmbeddingTable(outcome.rows, names, names, names, names, encoder.name, space_of(encoder))
-        write_table(folder / f"{name}.npz", table)
-        tables.append((folder / f"{name}.npz").read_bytes())
-    assert tables[0] == tables[1] == tables[2]
-
-
-def check_learning(folder: Path, cluster: str) -> None:
-    """The model file: of classes that all shards share, and of classes that one has alone."""
-    (step,) = Stream.synthetic(3, shots=[[9] * 12], width=16).steps
-    steps = [step.rows([row for row in range(len(step.y)) if row % 5 == part]) for part in range(5)]
-    steps += [replace(other, domain="late") for other in Stream.synthetic(4, shots=[[2] * 20, [3] * 4], width=16).steps]
-    steps[-1] = steps[-1].relabelled(lambda label: int(label) + 1000)
-    steps[-2] = steps[-2].relabelled(lambda label: int(label) + 2000)
-    learn(HyCal(), steps).save(folder / "alone")
-    learn_shards(HyCal(), [DyingShard(part, folder) for part in steps], cluster=cluster).save(folder / "shards")
-    assert a_worker_died(folder, after=1)
-    assert (folder / "alone").read_bytes() == (folder / "shards").read_bytes()
-
-
-def check_grid(folder: Path, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file of a small grid but those that hold the time it took."""
-    labels = ("NCM", "HyCal", "KLDA[n_components=64]")
-    cells = runner.grid([small_setting()], [parse_variant(label) for label in labels], seeds=[0, 1, 2])
-    domains = {"small": small_domains()}
-    runner.run_grid(cells, domains, folder / "alone")
-    (folder / "calls").mkdir()
-    monkeypatch.setattr(runner, "_compute", compute_and_die)
-    summary = runner.run_grid(cells, domains, folder / "grid", cluster=cluster)
-    assert a_worker_died(folder / "calls", after=4)
-    assert summary.computed == len(cells) == 9
-    alone, spread = (
-        {name: content for name, content in tree(folder / out).items() if not name.startswith("timing")}
-        for out in ("alone", "grid")
-    )
-    assert len(alone) == 9 + 1 + 3  # cells, a view, lists of samples
-    assert alone == spread
+def begun(folder: Path, piece: int) -> int:
+    """Note that the piece was begun, fail at 5 and die at 7."""
+    (folder / f"{piece}-{len(list(folder.glob(f'{piece}-*')))}").touch()
+    if piece == 5:
+        raise HyCalError("five is refused")
+    if piece == 7:
+        os._exit(1)
+    return piece**2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from hycal.cluster import each
 from hycal.errors import HyCalError
-from tests.cluster.dying import check_embedding, check_grid, check_learning
+from tests.cluster.checks import check_embedding, check_grid, check_learning
 
 distributed = pytest.importorskip("distributed", reason="needs dask: run `make test-cluster`")
 pytestmark = pytest.mark.filterwarnings("default")
@@ -31,6 +32,16 @@ def test_learning(scheduler: str, tmp_path: Path) -> None:
 
 def test_grid(scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_grid(tmp_path, scheduler, monkeypatch)
+
+
+def own_process(piece: int) -> int:
+    return os.getpid()
+
+
+def test_one_worker_does_the_work_and_not_the_caller() -> None:
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        done = dict(each(own_process, range(3), cluster=f"dask:{cluster.scheduler_address}"))
+    assert len(done) == 3 and os.getpid() not in done.values()
 
 
 def test_nobody_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:

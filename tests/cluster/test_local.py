@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +14,8 @@ from hycal.embedding import EmbeddingCache, ImageFile, ImageRow, embed, embed_sh
 from hycal.embedding.sources import image_files
 from hycal.learning import learn_shards
 from hycal.streams import Stream
-from tests.cluster.dying import check_embedding, check_grid, check_learning
+from tests.cluster.checks import check_embedding, check_grid, check_learning
+from tests.cluster.dying import begun
 from tests.embedding.tiny import TinyEncoder, make_folder, picture
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*worker stopped while some jobs were given:UserWarning")
@@ -31,16 +31,6 @@ def test_learning_survives_a_killed_worker(tmp_path: Path) -> None:
 
 def test_the_grid_survives_a_killed_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_grid(tmp_path, "local:2", monkeypatch)
-
-
-def begun(folder: Path, piece: int) -> int:
-    """Note that the piece was begun, fail at 5 and die at 7."""
-    (folder / f"{piece}-{len(list(folder.glob(f'{piece}-*')))}").touch()
-    if piece == 5:
-        raise HyCalError("five is refused")
-    if piece == 7:
-        os._exit(1)
-    return piece**2
 
 
 def test_every_piece_is_done(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hycal.commands.predict import _answers
+from hycal.commands.predict import Question, _answers
 from hycal.embedding import EmbeddingCache, pipeline
 from hycal.embedding.sources import ImageFile
 from hycal.project import Arrival, Project, empty_state
@@ -49,7 +49,7 @@ def test_answers_come_before_the_last_image_is_read(state, tower, many):
             read.append(file)
             yield file
 
-    answers = _answers(state, tower, files(), None, 1, False)
+    answers = _answers(Question(state, top=1), tower, files(), None)
     first = next(answers)
     assert first.file == str(many[0]) and len(read) <= 300
     assert [item.file for item in answers] == [str(file) for file in many[1:]]
@@ -58,10 +58,12 @@ def test_answers_come_before_the_last_image_is_read(state, tower, many):
 def test_memory_does_not_grow(state, tower, many, tmp_path, monkeypatch):
     monkeypatch.setattr(pipeline, "_ROWS_PER_SHARD", 64)  # rows on their way to the cache are held up to so many
 
+    question = Question(state, top=5, why=True, error=0.05)
+
     def peak(files: list[str], folder: Path) -> int:
         tracemalloc.start()
         with EmbeddingCache.of(tower, folder) as store:
-            assert sum(1 for _ in _answers(state, tower, map(Path, files), store, 5, True)) == len(files)
+            assert sum(1 for _ in _answers(question, tower, map(Path, files), store)) == len(files)
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most

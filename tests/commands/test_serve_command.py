@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 
 import pytest
@@ -23,6 +24,18 @@ def test_a_short_token_is_refused(tmp_path):
 def test_a_missing_extra_is_explained(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastapi", None)
     assert "pip install 'hycal[serve]'" in said(str(tmp_path / "m.hycal"))
+
+
+def test_a_folder_that_is_missing_is_told_at_once(tmp_path):
+    assert "does not exist. Make it first" in said(str(tmp_path / "none" / "m.hycal"))
+
+
+def test_a_port_that_is_taken_is_told(tmp_path):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        assert f"Cannot listen on 127.0.0.1, port {port}" in said(str(tmp_path / "m.hycal"), "--port", port)
 
 
 @pytest.mark.parametrize("content", [b"", b"no model"])

@@ -122,6 +122,16 @@ def test_halves_of_two_versions_are_never_joined(server: Server, tmp_path: Path)
     assert download(item(server, content=other), tmp_path).read_bytes() == other
 
 
+@pytest.mark.parametrize("tag", ['W/"1"', ""])
+def test_halves_of_versions_without_a_name_are_not_joined_either(server: Server, tmp_path: Path, tag: str) -> None:
+    server.breaks, server.tag = [1000] + [0] * 9, tag
+    unsigned = Download(server.url(), None)
+    with pytest.raises(HyCalError):
+        download(unsigned, tmp_path, pause=0)
+    server.files["/data.bin"], server.breaks = CONTENT[::-1], []
+    assert download(unsigned, tmp_path).read_bytes() == CONTENT[::-1]
+
+
 def test_a_part_longer_than_the_file_starts_over(server: Server, tmp_path: Path) -> None:
     (tmp_path / "data.bin.part").write_bytes(bytes(len(CONTENT) + 5))
     assert download(item(server), tmp_path).read_bytes() == CONTENT

@@ -99,6 +99,12 @@ def test_wrong_npz_files_are_errors(tmp_path: Path) -> None:
         "2 images but 1": {"images": pixels, "labels": np.array([1])},
         "none of its 1": {"images": pixels, "labels": np.array([0, 1]), "class_names": np.array(["a"])},
         "fractional": {"images": pixels, "labels": np.array([0.5, 1])},
+        "one kind in both": {
+            "train_images": pixels,
+            "train_labels": np.array([0, 1]),
+            "test_images": pixels,
+            "test_labels": np.array(["a", "b"]),
+        },
         "plain arrays": {"images": np.array([{}, {}], dtype=object), "labels": np.array([0, 1])},
     }
     for says, arrays in wrong.items():

@@ -7,13 +7,18 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import onnxruntime
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from examples.photos import write_digits
 from hycal import load
 from hycal.cli import app
+from hycal.embedding import EmbeddingCache
+from hycal.embedding.sources import content_hash
+from hycal.encoders import load_encoder
 
 
 def hycal(*arguments: object, code: int = 0) -> str:
@@ -63,6 +68,16 @@ def test_a_session(photos, monkeypatch):
     assert best["images"] == 6 and len(best["nearest"]) == 3 and 0 < best["weight"] < 1
     assert "nearest of 6 learned" in hycal("predict", "digits.hycal", answers[0]["file"], "--explain")
 
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    Image.fromarray(noise).save("noise.png")
+    learned_one = next((photos / "low" / "0").iterdir())
+    asked = ("predict", "digits.hycal", learned_one, "noise.png", "--unknown", "0.05")
+    assert [json.loads(line)["unknown"] for line in hycal(*asked, "--json").splitlines()] == [False, True]
+    marks = list(csv.DictReader(io.StringIO(hycal(*asked, "--csv", "--top", "1"))))
+    assert [row["unknown"] for row in marks] == ["false", "true"]
+    assert hycal(*asked).count("unknown, like nothing that was learned; nearest: ") == 1
+    assert "unknown" not in answers[0]
+
     tested = ask("evaluate", "digits.hycal", "test")
     assert tested["overall"] == {"right": sum(right), "total": 6, "accuracy": sum(right) / 6}
     assert tested["shots"] == {"5-9": tested["overall"]} and tested["learned_before"] == 0
@@ -86,7 +101,14 @@ def test_a_session(photos, monkeypatch):
     assert forgotten["after"] == ask("info", "never.hycal")["hash"] and forgotten["undoable"]
     assert ask("diff", "digits.hycal", "never.hycal")["equal"]
     first = sorted((photos / "low" / "0").iterdir())[0]
-    assert ask("forget", "digits.hycal", first, "--for-good")["images"] == {"low/0": 1}
+    encoder = load_encoder("builtin")
+    with EmbeddingCache.of(encoder, photos / "cache" / "embeddings") as store:
+        cached = store.known()
+        assert content_hash(first.read_bytes()) in cached
+    lost = ask("forget", "digits.hycal", first, "--for-good")
+    assert lost["images"] == {"low/0": 1} and lost["removed_from_cache"] == 1
+    with EmbeddingCache.of(encoder, photos / "cache" / "embeddings") as store:
+        assert store.known() == cached - {content_hash(first.read_bytes())}
     assert "1 only in never.hycal" in hycal("diff", "digits.hycal", "never.hycal", "--strict", code=3)
     hycal("undo", "digits.hycal", code=1)
 
@@ -134,6 +156,7 @@ def test_what_can_go_wrong(photos, monkeypatch, tmp_path):
         "There is no model at": ("predict", tmp_path / "none.hycal", image),
         "not a readable safetensors file": ("predict", tmp_path / "other", image),
         "There is no file or folder": ("predict", model, "nowhere.jpg"),
+        "expected a share between 0 and 1": ("predict", model, image, "--unknown", "5"),
         "exclude each other": ("predict", model, image, "--json", "--csv"),
         "There are no files in": ("predict", model, tmp_path / "empty"),
         "Did you mean 'low/1'": ("forget", model, "low/11"),

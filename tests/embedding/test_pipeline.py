@@ -1,6 +1,7 @@
 import io
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 from PIL import Image
 
 from hycal.embedding import EmbeddingCache, ImageFile, ImageRow, embed
-from hycal.embedding.pipeline import Tick
+from hycal.embedding.outcomes import Tick
 from hycal.embedding.sources import ImageSource, image_files
 from hycal.errors import HyCalError
+from hycal.validation import Floats
 from tests.embedding.test_decoding import file_of, giant_png
 from tests.embedding.tiny import TinyEncoder, make_folder, picture
 
@@ -40,6 +42,48 @@ def test_batches_are_full_except_the_last(tmp_path: Path) -> None:
     encoder = TinyEncoder()
     embed(sources_in(make_folder(tmp_path)), encoder, batch=4)
     assert [shape[0] for shape in encoder.calls] == [4, 4, 2]
+
+
+class Threaded(TinyEncoder):
+    """Notes the threads that prepare images for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
+
+    def preprocess(self, image: Image.Image) -> Floats:
+        self.threads.add(threading.get_ident())
+        return super().preprocess(image)
+
+
+def test_threads_are_kept_from_run_to_run(tmp_path: Path) -> None:
+    sources, encoder = sources_in(make_folder(tmp_path, classes=2, images=8)), Threaded()
+    for _ in range(20):
+        embed(sources, encoder, threads=2)
+    assert len(encoder.threads) <= 2
+
+
+def test_a_run_that_ends_early_leaves_nothing_to_do(tmp_path: Path) -> None:
+    begun: list[str] = []
+
+    class Slow:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def read(self) -> bytes:
+            begun.append(self.name)
+            return file_of(picture(len(begun)), "PNG")
+
+    def refuse(tick: Tick) -> None:
+        raise KeyboardInterrupt
+
+    sources = [Slow(str(number)) for number in range(500)]
+    with pytest.raises(KeyboardInterrupt):
+        embed(sources, TinyEncoder(), threads=1, batch=2, watch=refuse)
+    left = len(begun)
+    assert left < 20
+    assert len(embed(sources_in(make_folder(tmp_path)), TinyEncoder(), threads=1).rows) == 10
+    assert len(begun) == left
 
 
 def test_a_second_run_encodes_nothing_even_after_renaming(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hycal import GDA, DualRAIL, HyCal, PrimalRAIL, TipAdapter, ZeroShot, load
+from hycal import GDA, DualRAIL, HyCal, HyCalError, PrimalRAIL, TipAdapter, ZeroShot, load
 from hycal.streams import Stream
 
 METHODS = {
@@ -94,3 +94,29 @@ def test_renaming_renames_announced_classes_too(name):
     scores = told(name, stream).decision_function(stream.queries)
     moved = other.decision_function(stream.queries, classes=[renamed[label] for label in labels])
     assert np.abs(scores - moved).max() <= 1e-5 * (1.0 + np.abs(scores).max())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_everything_can_be_asked_while_classes_are_only_announced(name):
+    stream = Stream.synthetic(3, shots=[[5, 4, 6], [2, 3]], width=12)
+    model = told(name, stream)
+    assert np.isfinite(model.leave_one_out().scores[:, model.counts_ > 0]).all()
+    np.testing.assert_allclose(model.predict_proba(stream.queries).sum(axis=1), 1.0, rtol=1e-6)
+    plain = told(name, stream).forget(list(stream.steps[1].text))
+    np.testing.assert_allclose(model.familiarity(stream.queries), plain.familiarity(stream.queries), atol=1e-9)
+    assert model.tune().get_params() == plain.tune().get_params()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_needs_images_says_so(name):
+    model = announced(fresh(name), Stream.synthetic(3, shots=[[2]], width=12).steps[0])
+    for ask in (lambda: model.familiarity(np.eye(12)), model.tune):
+        with pytest.raises(HyCalError, match="only announced"):
+            ask()
+
+
+def test_a_class_announced_without_a_domain_merges_into_one_that_has_it():
+    step = Stream.synthetic(3, shots=[[2, 3]], width=12).steps[0]
+    learned = HyCal().partial_fit(step.X, list(step.y), domain="cars", text=step.text)
+    learned.merge(HyCal().announce(step.text))
+    assert set(learned.domains_) == {"cars"} and learned.counts_.tolist() == [2, 3]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from hypothesis import given
 
-from hycal import HyCalError, ModelFileError, load
+from hycal import HyCalError, ModelFileError, load, modelfile
 from hycal.project import Project, empty_state, project
 from hycal.project.journal import journal_of
+from hycal.project.storing import state_of
 from tests.project.building import OPERATIONS, SPACE, apply, arrivals, example, new_project
 from tests.project.test_project import same
 
@@ -70,6 +73,32 @@ def test_a_journal_that_was_cut_off_leads_to_the_change_before(tmp_path):
     Project(path, journal=True).learn(arrivals("d2/c2", 1))  # overwrites the torn end
     assert Project(path).state.labels == ("d0/c0", "d1/c1", "d2/c2")
     assert len(Project(path).state.shelves["d1/c1"].examples) == 2
+
+
+@pytest.mark.parametrize("room", [1, 39, 40, 41, 4096])
+def test_room_that_a_power_cut_left_empty_is_no_damage(tmp_path, room):
+    """A file system may have made the file longer before it wrote the frame."""
+    path = tmp_path / "p.hycal"
+    target = journaled(path)
+    target.learn(arrivals("d1/c1", 4))
+    content = journal_of(path).read_bytes()
+    journal_of(path).write_bytes(content + bytes(room))
+    same(Project(path).state, target.state)
+    Project(path, journal=True).learn(arrivals("d2/c2", 1))
+    assert not journal_of(path).read_bytes()[len(content) :].startswith(bytes(40)), "the next change takes its place"
+    assert Project(path).state.labels == ("d0/c0", "d1/c1", "d2/c2")
+
+
+def test_emptiness_with_something_behind_it_is_damage(tmp_path):
+    path = tmp_path / "p.hycal"
+    target = journaled(path)
+    target.learn(arrivals("d1/c1", 4))
+    content = journal_of(path).read_bytes()
+    target.learn(arrivals("d1/c1", 5))
+    second = journal_of(path).read_bytes()[len(content) :]
+    journal_of(path).write_bytes(content + bytes(4096) + second)
+    with pytest.raises(ModelFileError, match=f"damaged at byte {len(content)}"):
+        Project(path)
 
 
 def test_a_damaged_journal_is_told(tmp_path):
@@ -157,6 +186,55 @@ def test_closing_moves_all_into_the_file_once(tmp_path):
     written = target.path.read_bytes()
     target.close()
     assert target.path.read_bytes() == written
+
+
+@pytest.mark.parametrize("writer", ["the same", "another"])
+def test_changes_go_on_while_the_file_takes_the_journal_in(tmp_path, monkeypatch, writer):
+    path = tmp_path / "p.hycal"
+    target = journaled(path)
+    target.learn(arrivals("d1/c1", 4))
+    other = target if writer == "the same" else Project(path, journal=True)
+    prepared = modelfile.prepared
+
+    @contextmanager
+    def slowly(*given):
+        with prepared(*given) as install:
+            other.learn(arrivals("d1/c1", 5))  # would wait in vain if the lock were held
+            other.undo()
+            yield install
+
+    monkeypatch.setattr(modelfile, "prepared", slowly)
+    target.close()
+    monkeypatch.undo()
+    assert target.waiting == 2
+    assert state_of(modelfile.read(path)).version == target.state.version - 2
+    same(Project(path).state, target.state)
+    same(other.refresh(), target.state)
+    target.learn(arrivals("d1/c1", 6))
+    same(Project(path).state, target.state)
+    target.close()
+    assert target.waiting == 0 and not journal_of(path).exists()
+    same(Project(path).state, target.state)
+
+
+def test_what_another_wrote_meanwhile_is_not_replaced(tmp_path, monkeypatch):
+    path = tmp_path / "p.hycal"
+    target = journaled(path)
+    gone = arrivals("d1/c1", 4)[0].example
+    target.learn(arrivals("d1/c1", 4, 5))
+    prepared = modelfile.prepared
+
+    @contextmanager
+    def slowly(*given):
+        with prepared(*given) as install:
+            monkeypatch.undo()
+            Project(path).forget(gone.key, for_good=True)  # writes the whole file
+            yield install
+
+    monkeypatch.setattr(modelfile, "prepared", slowly)
+    target.close()
+    assert gone.row.tobytes() not in b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    same(Project(path).state, target.state)
 
 
 def test_the_first_change_of_all_makes_the_file(tmp_path):

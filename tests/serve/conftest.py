@@ -7,6 +7,14 @@ import pytest
 from tests.serve.building import client_of, new_service, teach
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    """Nothing of a test ends in the cache of whoever runs it."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("HYCAL_CACHE", str(folder))
+    return folder / "embeddings"
+
+
 @pytest.fixture
 def service(tmp_path):
     return new_service(tmp_path / "m.hycal")

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from hycal import HyCal
+from hycal.calibration import Calibration
+from hycal.embedding import EmbeddingCache
 from hycal.project import Project
-from hycal.project.answering import answer
+from hycal.project.answering import answer, rank
 from hycal.serve import shapes, telling
 from hycal.serve.service import Look
 from tests.serve.building import client_of, files, new_service, picture, teach
@@ -51,6 +53,50 @@ def test_classify_tells_colours_apart_with_evidence(taught):
     assert thumbnail.content.startswith(b"\xff\xd8")
 
 
+def test_percentages_are_calibrated_and_a_correction_fits_nothing(taught, service, monkeypatch):
+    fitted = []
+    fit = Calibration.of
+    monkeypatch.setattr(Calibration, "of", lambda *given: fitted.append(1) or fit(*given))
+    one = taught.post("/api/classify?top=9", files=files(picture("red", 9))).json()["answers"][0]
+    state = service.project.state
+    expected = state.classifier.predict_proba([service.image(one["image"]).row])[0]
+    told = {candidate["label"]: candidate["probability"] for candidate in one["candidates"]}
+    assert [told[label] for label in state.labels] == pytest.approx(expected)
+    fitted.clear()
+    for label in ("colour/red", "colour/green", "colour/blue"):
+        taught.post("/api/correct", json={"image": one["image"], "label": label}).json()
+    assert not fitted
+    again = taught.post("/api/answers?top=9", json={"images": [one["image"]]}).json()["answers"][0]
+    assert fitted, "few classes: one that changed is more than a tenth"
+    state = service.project.state
+    told = {candidate["label"]: candidate["probability"] for candidate in again["candidates"]}
+    assert [told[label] for label in state.labels] == pytest.approx(
+        state.classifier.predict_proba([service.image(one["image"]).row])[0]
+    )
+
+
+def test_what_fits_no_class_is_told_where_it_is_asked(client, service):
+    teach(client, count=1)
+    question = "/api/classify?unknown=0.05"
+    one = client.post(question, files=files(picture("green", 1))).json()["answers"][0]
+    assert one["unknown"] is None, "no class has two images"
+    teach(client, count=8)
+    asked = files(picture("green", 1), picture("red", 3), b"no image", picture("grey", 1))
+    told = client.post(question, files=asked).json()["answers"]
+    assert [answer["unknown"] for answer in told] == [True, False, None, True]
+    assert client.post("/api/classify", files=asked[:1]).json()["answers"][0]["unknown"] is None
+    image = told[0]["image"]
+    rows = [service.image(image).row.tolist()]
+    by_row = client.post("/api/classify-embeddings?unknown=0.05", json={"rows": rows}).json()["answers"][0]
+    assert by_row["unknown"] is True
+    labels = {}
+    for seen in client.post("/api/images", files=files(*(picture("green", n) for n in range(2, 9)))).json()["images"]:
+        labels[seen["image"]] = "colour/green"
+    client.post("/api/learn", json={"labels": labels})
+    assert client.post("/api/answers?unknown=0.05", json={"images": [image]}).json()["answers"][0]["unknown"] is False
+    assert client.post("/api/classify?unknown=1", files=asked[:1]).status_code == 422
+
+
 def test_answers_again_need_no_upload(taught):
     one = taught.post("/api/classify", files=files(picture("red", 9))).json()["answers"][0]
     again = taught.post("/api/answers", json={"images": [one["image"]]}).json()["answers"][0]
@@ -62,9 +108,14 @@ def test_answers_again_need_no_upload(taught):
 
 def test_answers_to_embeddings_have_the_shape_that_is_promised(taught, service):
     state = service.project.state
-    found = answer(state, np.stack([example.row for example in state.examples]), top=3)
-    told = shapes.Answers.model_validate_json(telling.answers_to_embeddings(state, found, {"answering": 1.5}))
-    slowly = [telling.answer(state, Look(str(number), None), item) for number, item in enumerate(found)]
+    rows = np.stack([example.row for example in state.examples])
+    found, ranked = answer(state, rows, top=3), rank(state, rows, top=3)
+    unknown = [number % 2 == 0 for number in range(len(found))]
+    told = shapes.Answers.model_validate_json(telling.answers_to_embeddings(state, ranked, unknown, {"answering": 1.5}))
+    slowly = [
+        telling.answer(state, Look(str(number), None), item, flag)
+        for number, (item, flag) in enumerate(zip(found, unknown, strict=True))
+    ]
     assert told == shapes.Answers(model=state.hash, answers=slowly, milliseconds={"answering": 1.5})
 
 
@@ -145,10 +196,48 @@ def test_rename_forget_undo_history(taught):
     assert taught.get("/api/info").json()["undo"].startswith("learn")
 
 
-def test_forgotten_for_good_leaves_nothing_to_undo(taught, service):
+def test_every_receipt_tells_what_became_of_the_table(taught):
+    """A page that follows the receipts has at any time the table that it would get by asking for it."""
+    table = {row["label"]: row for row in taught.get("/api/classes").json()["classes"]}
+    seen = taught.post("/api/classify", files=files(picture("green", 1))).json()["answers"][0]["image"]
+    learned = taught.get("/api/examples", params={"label": "colour/red"}).json()["examples"][0]["image"]
+    asked = [
+        ("correct", {"image": seen, "label": "colour/green"}),
+        ("correct", {"image": seen, "label": "colour/green"}),
+        ("correct", {"image": learned, "label": "colour/blue"}),
+        ("correct", {"image": seen, "label": "colour/blue"}),
+        ("undo", {}),
+        ("rename", {"old": "colour/green", "new": "lime"}),
+        ("rename", {"old": "colour", "new": "paint"}),
+        ("forget", {"name": "paint/blue"}),
+        ("forget", {"image": seen}),
+        ("undo", {}),
+        ("learn", {"labels": {learned: "paint/red"}}),
+        ("forget", {"name": "paint", "for_good": True}),
+    ]
+    for route, body in asked:
+        before = taught.get("/api/info").json()["model"]
+        told = taught.post(f"/api/{route}", json=body).json()
+        for label in told["gone"]:
+            del table[label]
+        table |= {row["label"]: row for row in told["rows"]}
+        assert list(dict(sorted(table.items())).values()) == taught.get("/api/classes").json()["classes"], route
+        assert told["info"] == taught.get("/api/info").json()
+        assert (told["before"], told["after"]) == (before, told["info"]["model"])
+
+
+def test_forgotten_for_good_leaves_nothing_to_undo(taught, service, cache):
+    images = [row["images"] for row in taught.get("/api/classes").json()["classes"]]
+    both = [*images[0], *images[1]]
+    with EmbeddingCache.of(service.encoder, cache) as store:
+        store.add([bytes.fromhex(image) for image in both], np.stack([service.image(image).row for image in both]))
     receipt = taught.post("/api/forget", json={"name": "colour/red", "for_good": True}).json()
     assert not receipt["undoable"]
     assert taught.post("/api/undo").status_code == 400
+    again = taught.post("/api/answers", json={"images": images[1]})
+    assert again.status_code == 404, "still in memory"
+    with EmbeddingCache.of(service.encoder, cache) as store:
+        assert store.known() == {bytes.fromhex(image) for image in images[0]}
 
 
 def test_accuracy_and_map_belong_to_the_model_they_name(taught):

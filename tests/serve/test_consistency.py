@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+from hycal.classifiers import HyCal
 from hycal.project import Project
 from tests.serve.building import client_of, files, new_service, picture, teach
 
@@ -71,3 +72,33 @@ def test_two_corrections_of_one_image_at_once_leave_it_in_one_class(tmp_path):
         assert [answer.status_code for answer in done] == [200, 200]
         rows = {row["label"]: row["shots"] for row in client.get("/api/classes").json()["classes"]}
         assert sum(rows.get(label, 0) for label in labels) == 1
+
+
+def test_however_many_ask_the_same_few_threads_work(tmp_path, monkeypatch):
+    threads = {"look": set(), "answer": set()}
+
+    def noting(kind, work):
+        def noted(*args, **options):
+            threads[kind].add(threading.get_ident())
+            return work(*args, **options)
+
+        return noted
+
+    service = new_service(tmp_path / "m.hycal")
+    monkeypatch.setattr(service.encoder, "encode", noting("look", service.encoder.encode), raising=False)
+    monkeypatch.setattr(HyCal, "_score", noting("answer", HyCal._score))
+    with client_of(service) as client:
+        teach(client)
+        row = service.state.examples[0].row.tolist()
+
+        def ask(number: int) -> set[int]:
+            seen = client.post("/api/classify", files=files(picture("green", number)))
+            image = seen.json()["answers"][0]["image"]
+            again = client.post("/api/answers", json={"images": [image]})
+            rows = client.post("/api/classify-embeddings", json={"rows": [row]})
+            changed = client.post("/api/correct", json={"image": image, "label": "colour/green"})
+            return {answer.status_code for answer in (seen, again, rows, changed)}
+
+        with ThreadPoolExecutor(8) as pool:
+            assert set.union(*pool.map(ask, range(16))) == {200}
+    assert len(threads["look"]) == len(threads["answer"]) == 1

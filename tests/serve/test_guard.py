@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import struct
 import zlib
@@ -9,9 +10,10 @@ import zlib
 import numpy as np
 import pytest
 from PIL import Image
+from starlette.responses import Response
 
 from hycal.errors import HyCalError
-from hycal.serve.guard import Door
+from hycal.serve.guard import Door, Guard
 from tests.serve.building import client_of, files, new_service, picture, teach
 
 TOKEN = "0123456789abcdef-token"
@@ -142,6 +144,44 @@ def test_a_body_without_a_length_ends_at_the_limit(small):
 
     answer = small.post("/api/classify-embeddings", content=endless())
     assert answer.status_code == 413
+
+
+def test_only_so_many_requests_are_let_in_and_the_others_are_told(tmp_path):
+    async def ask(app, path: str) -> int:
+        sent = []
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "query_string": b"",
+            "headers": [(b"host", b"localhost:8000")],
+        }
+
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message):
+            sent.append(message)
+
+        await app(scope, receive, send)
+        return sent[0]["status"]
+
+    async def crowd() -> tuple[list[int], int, int]:
+        held = asyncio.Event()
+
+        async def slow(scope, receive, send):
+            await held.wait()
+            await Response("done")(scope, receive, send)
+
+        guard = Guard(slow, Door(), most_bytes=1, most_requests=2)
+        inside = [asyncio.create_task(ask(guard, "/api/info")) for _ in range(2)]
+        await asyncio.sleep(0)
+        refused = await ask(guard, "/api/info")
+        held.set()
+        healthy = await ask(guard, "/api/health")
+        return [await task for task in inside], refused, healthy
+
+    assert asyncio.run(crowd()) == ([200, 200], 503, 200)
 
 
 def bomb(side: int) -> bytes:

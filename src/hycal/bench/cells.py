@@ -181,7 +181,10 @@ def read_cell(path: Path) -> CellResult:
             samples=tuple(about["samples"][name] for name in about["domains"]),
             A=_percent(document["correct"]) / asked,
             Z=_percent(document["zero_shot"]) / asked,
-            classes={k: (shots, 100.0 * right / total) for k, (shots, right, total) in document["classes"].items()},
+            classes={
+                k: (shots, 100.0 * right / total if total else np.nan)
+                for k, (shots, right, total) in document["classes"].items()
+            },
             shortages=len(about["shortages"]),
             nbytes=document["state_bytes"],
             calibration_error=float(document.get("calibration_error", "nan")),

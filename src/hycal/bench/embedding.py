@@ -9,7 +9,7 @@ from hycal.bench.embedded import BenchDomain
 from hycal.data.catalog import find_dataset, prompts
 from hycal.data.encoding import embed_sets
 from hycal.data.layouts import read_dataset
-from hycal.embedding.pipeline import Skipped, Tick
+from hycal.embedding.outcomes import Skipped, Tick
 from hycal.embedding.store import EmbeddingStore
 from hycal.encoders.protocol import Encoder
 

@@ -97,7 +97,7 @@ def run_grid(
     cluster : str
         Where the cells are computed, see `hycal.cluster`; every worker must see `out` under the same path.
     watch : callable
-        Told the number of finished and of all cells.
+        Told the number of finished cells and views, and of all.
     """
     out = out.absolute()  # workers may stand elsewhere
     digests = {name: {key: domain.digest() for key, domain in parts.items()} for name, parts in embedded.items()}

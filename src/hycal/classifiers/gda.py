@@ -11,14 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
-from hycal.discriminant import Precision, WithinClass
+from hycal.discriminant import NO_SPREAD, Precision, WithinClass
 from hycal.features import Identity, LinearHead
 from hycal.leave_one_out import Samples
 from hycal.records import Records
 from hycal.validation import Doubles, Floats
 from hycal.zero_shot import ZERO_SHOT, ZeroShotFusion, text_weights
-
-_NO_SPREAD = 1e-10  # mean squared deviation of samples that differ by rounding alone
 
 
 class GDA(ZeroShotFusion):
@@ -80,19 +78,21 @@ class GDA(ZeroShotFusion):
         means[seen] = within.means
         head = replace(within, means=means).discriminant(
             Identity(records.width),
-            ridge=spread if spread > _NO_SPREAD else 1.0,
+            ridge=spread if spread > NO_SPREAD else 1.0,
             gain=self.alpha * records.width,
         )
         bias = head.bias - self.alpha * np.log(len(head.bias))
         weights = head.weights + text_weights(records) if self._fuses else head.weights
         return LinearHead.on_embeddings(weights, bias)
 
-    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Samples) -> Doubles:
+    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Samples) -> Doubles | None:
+        if records.unseen:
+            return None  # they stand at the mean of all samples, which changes
         within = WithinClass.of(records.stacked(), records.counts)
         X = samples.X.astype(np.float64)
         lost = samples.counts / (samples.counts - 1.0) * np.sum((X - within.means[samples.own]) ** 2, axis=1)
         spreads = (within.scatter_trace - lost) / max(len(within.deviations) - 2, 1)
-        P = Precision(within.deviations, np.where(spreads > _NO_SPREAD, spreads, 1.0))
+        P = Precision(within.deviations, np.where(spreads > NO_SPREAD, spreads, 1.0))
         scores = within.leave_one_out(X, samples.own, samples.counts, P)
         scores = self.alpha * (records.width * scores - np.log(len(within.means)))
         return scores + X @ text_weights(records).T if self._fuses else scores

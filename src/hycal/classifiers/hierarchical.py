@@ -48,15 +48,15 @@ class HierarchicalHyCal(IncrementalClassifier):
     r"""Classes as Gaussians shrunk through their domain to all data; a posterior over domains, then over classes.
 
     In the white space of a domain g, with s_c the posterior mean of class c, u_c the direction of its plain mean and
-    r_g the typical length of s_c,
+    r_g the typical length of s_c, the evidence is
 
     .. math::
-        e_c = z^\top s_c - \tfrac12 |s_c|^2 + r_g z^\top u_c, \quad
-        p(c \mid g, x) \propto \exp(\beta_g e_c + \kappa_g \, 100 \, x^\top t_c), \quad
-        p(g \mid x) \propto \exp(\omega (q_g + \tfrac1{\beta_g} \log \textstyle\sum_c e^{\beta_g e_c}))
+        e_c = z^\top s_c - \tfrac12 |s_c|^2, \quad
+        p(c \mid g, x) \propto \exp(\alpha_g e_c + \beta_g r_g z^\top u_c + 100 \, \kappa_g x^\top t_c), \quad
+        p(g \mid x) \propto \exp(\omega (q_g + \max_c e_c))
 
-    with q_g the log density of the domain's covariance. The score is log p(g | x) + log p(c | g, x). The weights beta,
-    kappa and omega maximise the likelihood of training samples left out one by one; nothing else is fitted.
+    with q_g the log density of the domain's covariance. The score is log p(g | x) + log p(c | g, x). The weights alpha,
+    beta, kappa and omega maximise the likelihood of training samples left out one by one; nothing else is fitted.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ class HierarchicalHyCal(IncrementalClassifier):
 
     Notes
     -----
-    `hycal.hierarchy` has the derivation. Learning costs N d^2 + 3 d^3 per domain; a query 2 d (G d + C) operations for
-    G domains. One d x d matrix is held per domain and some for all data.
+    `hycal.hierarchy` has the derivation. Learning costs N d^2 + 3 d^3 per domain; a query 2 d (G d + 2 C) operations
+    for G domains. One d x d matrix is held per domain and some for all data.
 
     Examples
     --------
@@ -164,7 +164,8 @@ def _class_weights(
     def fit(number: int) -> Doubles:
         domain, vectors = hierarchy.domains[number], texts[number]
         samples = everything.at(spread_rows(records, domain.columns, _HELD_OUT))
-        evidence = [*hierarchy.held_out_within(domain, samples)[1]]
+        space = hierarchy.without_each_of(domain, samples)
+        evidence = [space.distance(), space.direction()]
         if vectors is not None:
             evidence.append((samples.X @ vectors.T).astype(np.float64))
         centre = np.array([_CLASS_WEIGHT, _CLASS_WEIGHT, 1.0][: len(evidence)])
@@ -172,8 +173,7 @@ def _class_weights(
         fitted = fit_weights(np.stack(evidence), own, Pull(centre, _PULL))
         return np.concatenate([fitted, np.zeros(3 - len(fitted))])
 
-    sizes = [len(domain.columns) for domain in hierarchy.domains]
-    return np.stack(mapped(fit, range(len(texts)), sizes))
+    return np.stack(mapped(fit, range(len(texts)), hierarchy.sizes))
 
 
 def _domain_weight(records: Records, everything: Samples, hierarchy: Hierarchy) -> float:
@@ -182,7 +182,6 @@ def _domain_weight(records: Records, everything: Samples, hierarchy: Hierarchy) 
         return _DOMAIN_WEIGHT
     rows = [spread_rows(records, domain.columns, _HELD_OUT_OF_DOMAIN) for domain in hierarchy.domains]
     samples = everything.at(np.concatenate(rows))
-    q, (distance, _) = hierarchy.held_out(samples)
-    energies = np.stack([distance[:, domain.columns].max(axis=1) for domain in hierarchy.domains], axis=1) + q
+    energies = hierarchy.held_out_energies(samples)
     own = hierarchy.domain_of[samples.own]
     return float(fit_weights(energies[None], own, Pull(np.array([_DOMAIN_WEIGHT]), _PULL))[0])

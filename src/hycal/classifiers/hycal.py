@@ -12,11 +12,12 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.background import Background
-from hycal.bank import GaussianBank, Shape
+from hycal.bank import Shape
 from hycal.base import IncrementalClassifier
 from hycal.fusion import FUSIONS
 from hycal.leave_one_out import Samples
 from hycal.parallel import in_chunks
+from hycal.patched import Bank, bank_of
 from hycal.records import Records
 from hycal.scoring import blend_log_odds, shot_weights, standardise
 from hycal.validation import Doubles, Floats, check_queries
@@ -47,10 +48,31 @@ _BLENDS = ("dynamic", "average")
 
 
 @dataclass(frozen=True, eq=False)
+class Breakdown:
+    """What scores are made of; every array of shape (n, C), columns as `classes_`.
+
+    Attributes
+    ----------
+    cosine, distance
+        Cosine similarity and squared Mahalanobis distance.
+    z_cosine, z_closeness
+        The cosine, and minus the distance, as z-scores over the classes.
+    scores
+        The decision function.
+    """
+
+    cosine: Doubles
+    distance: Doubles
+    z_cosine: Floats
+    z_closeness: Floats
+    scores: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class _Model:
     """Every class's Gaussian, and that of all samples together where some classes were only announced."""
 
-    bank: GaussianBank
+    bank: Bank
     background: Background | None
 
 
@@ -160,17 +182,28 @@ class HyCal(IncrementalClassifier):
         cosine, distance : ndarrays of shape (n, C)
             Columns follow `classes_`.
         """
+        found = self.breakdown(X)
+        return found.cosine, found.distance
+
+    def breakdown(self, X: npt.ArrayLike) -> Breakdown:
+        """Return the decision function with all that it is made of, computed once."""
         current = self._current()
         queries = check_queries(X, width=current.records.width, owner=type(self).__name__)
-        cosine, distance = (np.empty((len(queries), len(current.records.labels))) for _ in range(2))
+        bank = current.value.bank
+        weights, order = self.weights(bank.counts), bank.order
+        kinds = (np.float64, np.float64, np.float32, np.float32, np.float32)
+        found = Breakdown(*(np.empty((len(queries), len(order)), kind) for kind in kinds))
 
         def measure(rows: slice) -> None:
-            cosines, closeness = self._evaluate(current.value, current.value.bank, queries[rows], None)
-            cosine[rows, current.value.bank.order] = cosines.T
-            distance[rows, current.value.bank.order] = -closeness.T / self._rule.ridge
+            cosines, closeness = self._evaluate(current.value, bank, queries[rows], None)
+            found.cosine[rows, order] = cosines.T
+            found.distance[rows, order] = -closeness.T / self._rule.ridge
+            found.z_cosine[rows, order] = standardise(cosines).T
+            found.z_closeness[rows, order] = standardise(closeness).T
+            found.scores[rows, order] = blend_log_odds(cosines, closeness, weights).T
 
-        in_chunks(measure, len(queries), numbers_per_row=cosine.shape[1])
-        return cosine, distance
+        in_chunks(measure, len(queries), numbers_per_row=len(order))
+        return found
 
     @property
     def _rule(self) -> _Rule:
@@ -190,7 +223,7 @@ class HyCal(IncrementalClassifier):
     def _derive(self, records: Records, previous: _Model | None) -> _Model:
         rule = self._rule
         shape = Shape(FUSIONS[self.fusion], rule.scale, rule.ridge)
-        bank = GaussianBank.build(records.ordered, shape, previous=None if previous is None else previous.bank)
+        bank = bank_of(records.ordered, shape, None if previous is None else previous.bank)
         return _Model(bank, Background.of(records.ordered, shape) if records.unseen else None)
 
     def _leave_one_out(self, derived: _Model, records: Records, samples: Samples) -> Floats | None:
@@ -220,7 +253,7 @@ class HyCal(IncrementalClassifier):
 
     def _score(self, derived: _Model, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
         bank = derived.bank if columns is None else derived.bank.subset(columns)
-        weights = self.weights([member.count for member in bank.members])
+        weights = self.weights(bank.counts)
         scores = np.empty((len(weights), len(X)), np.float32)
 
         def score(rows: slice) -> None:
@@ -233,11 +266,11 @@ class HyCal(IncrementalClassifier):
 
     @staticmethod
     def _evaluate(
-        derived: _Model, bank: GaussianBank, X: Floats, columns: npt.NDArray[np.intp] | None
+        derived: _Model, bank: Bank, X: Floats, columns: npt.NDArray[np.intp] | None
     ) -> tuple[Floats, Floats]:
         """Return cosine and -delta times the squared distance of the candidates, as `GaussianBank.evaluate` does."""
         cosines, closeness = bank.evaluate(X)
-        unseen = sum(not member.count for member in bank.members)  # they are first: a bank is ordered by count
-        if unseen:
-            closeness[:unseen] = 0.0 if derived.background is None else -derived.background(X, columns)
+        unseen = np.flatnonzero(bank.counts == 0)
+        if len(unseen):
+            closeness[unseen] = 0.0 if derived.background is None else -derived.background(X, columns)
         return cosines, closeness

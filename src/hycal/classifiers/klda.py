@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax, logsumexp
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.base import IncrementalClassifier
@@ -108,17 +109,28 @@ class KLDA(IncrementalClassifier):
     def _derive(self, records: Records, previous: Any) -> list[LinearHead]:
         X, build = records.stacked(), self._regularised if self.mode == "regularised" else _faithful
         draws = range(self.random_state, self.random_state + self.ensemble)
-        maps = (Fourier.draw(records.width, self.n_components, self.gamma, seed) for seed in draws)
-        return [build(features, X, records.counts) for features in maps]
+        return [build(self._features(records.width, seed), X, records.counts) for seed in draws]
+
+    def _features(self, width: int, seed: int) -> Fourier:
+        return Fourier.draw(width, self.n_components, self.gamma, seed)
 
     def _regularised(self, features: Fourier, X: Floats, counts: npt.NDArray[np.int64]) -> LinearHead:
         within = WithinClass.of(features(X.astype(np.float64)), counts)
         return within.discriminant(features, ridge=self.reg, gain=2.0)
 
     def _leave_one_out(self, derived: list[LinearHead], records: Records, samples: Samples) -> Doubles | None:
-        if self.mode != "regularised" or len(derived) > 1:
+        return None if self.mode != "regularised" or self.ensemble > 1 else self._held_out(records, samples)
+
+    def _held_out_by(
+        self, records: Records, samples: Samples, name: str, values: Sequence[Any]
+    ) -> Iterable[Doubles] | None:
+        if self.mode != "regularised" or self.ensemble > 1:
             return None
-        phi = derived[0].features(records.stacked().astype(np.float64))
+        return (clone(self).set_params(**{name: value})._held_out(records, samples) for value in values)
+
+    def _held_out(self, records: Records, samples: Samples) -> Doubles:
+        """Return held-out scores, which need the features but no head."""
+        phi = self._features(records.width, self.random_state)(records.stacked().astype(np.float64))
         within = WithinClass.of(phi, records.counts)
         P = Precision(within.deviations, float(self.reg))
         return 2.0 * within.leave_one_out(phi[samples.rows], samples.own, samples.counts, P)

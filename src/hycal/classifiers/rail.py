@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
 from hycal.features import Kernel, LinearHead, Relu, one_hot
 from hycal.leave_one_out import Samples
 from hycal.records import Records
-from hycal.ridge import kernel_leave_one_out, leave_one_out, ridge_weights, solve_ridge
+from hycal.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, solve_ridge
 from hycal.scoring import probabilities
 from hycal.validation import Doubles, Floats
 from hycal.zero_shot import ZERO_SHOT, ZeroShotFusion, text_weights
@@ -65,18 +66,40 @@ class _RAIL(ZeroShotFusion):
         return (1.0 - self.fusion_weight) * names + self.fusion_weight * adapter
 
     def _leave_one_out(self, derived: _Fused, records: Records, samples: Samples) -> Doubles:
-        assert derived.adapter is not None  # there are samples
+        by_kernel = self._adapters_by(records, samples, "ridge", [self.ridge])
+        adapter = self._by_features(derived, records, samples) if by_kernel is None else next(iter(by_kernel))
+        return self._with_names(adapter, records, samples)
+
+    def _by_features(self, derived: _Fused, records: Records, samples: Samples) -> Doubles:
+        """Return what the regression says of samples that it did not see, where features are fewer than samples."""
+        assert derived.adapter is not None and isinstance(derived.adapter.features, Relu)
         y = np.eye(len(records.counts))[samples.own]
-        adapter = self._held_out(derived.adapter, records, samples, derived.adapter(samples.X) - y) + y
-        if derived.names is None:
+        fit = derived.adapter(samples.X) - y
+        return gram_leave_one_out(derived.adapter.features, records.stacked(), self.ridge, samples.rows, fit) + y
+
+    def _held_out_by(
+        self, records: Records, samples: Samples, name: str, values: Sequence[Any]
+    ) -> Iterable[Doubles] | None:
+        adapters = self._adapters_by(records, samples, name, values)
+        return None if adapters is None else (self._with_names(adapter, records, samples) for adapter in adapters)
+
+    def _adapters_by(
+        self, records: Records, samples: Samples, name: str, values: Sequence[Any]
+    ) -> Iterable[Doubles] | None:
+        kernel = self._kernel(records) if name == "ridge" else None
+        return None if kernel is None else held_out_by_ridge(kernel, one_hot(records.counts), samples.rows, values)
+
+    def _with_names(self, adapter: Doubles, records: Records, samples: Samples) -> Doubles:
+        """Return the held-out scores of the adapter, fused with zero-shot where that is wanted."""
+        if not self._fuses:
             return adapter
-        names = probabilities(derived.names(samples.X))
-        known = derived.learned[names.argmax(axis=1)]
+        names = probabilities(LinearHead.on_embeddings(text_weights(records))(samples.X))
+        known = (records.counts > 0)[names.argmax(axis=1)]
         return np.where(known[:, None], self._fused(names, adapter), names)
 
     @abstractmethod
-    def _held_out(self, adapter: LinearHead, records: Records, samples: Samples, fit: Doubles) -> Doubles:
-        """Return the residuals of samples that the regression did not see, from those it has, `fit`."""
+    def _kernel(self, records: Records) -> Doubles | None:
+        """Return the lower triangle of the regression's kernel, in Fortran order; None where features are fewer."""
 
 
 class PrimalRAIL(_RAIL):
@@ -142,13 +165,17 @@ class PrimalRAIL(_RAIL):
         self.zero_shot = zero_shot
         self.random_state = random_state
 
+    def _features(self, records: Records) -> Relu:
+        return Relu.uniform(records.width, self.n_components, self.random_state)
+
+    def _kernel(self, records: Records) -> Doubles | None:
+        X = records.stacked()
+        return sample_kernel(self._features(records), X) if len(X) < self.n_components else None
+
     def _adapter(self, records: Records) -> LinearHead:
-        features = Relu.uniform(records.width, self.n_components, self.random_state)
+        features = self._features(records)
         weights = ridge_weights(features, records.stacked(), one_hot(records.counts), self.ridge)
         return LinearHead(features, weights, np.zeros(len(weights)))
-
-    def _held_out(self, adapter: LinearHead, records: Records, samples: Samples, fit: Doubles) -> Doubles:
-        return leave_one_out(adapter.features, records.stacked(), self.ridge, samples.rows, fit)
 
 
 class DualRAIL(_RAIL):
@@ -199,14 +226,22 @@ class DualRAIL(_RAIL):
         self.fusion_weight = fusion_weight
         self.zero_shot = zero_shot
 
-    def _adapter(self, records: Records) -> LinearHead:
-        kernel = Kernel(records.stacked().astype(np.float64), self.gamma)
-        matrix = kernel(kernel.samples).T  # symmetric, and in Fortran order without a copy
-        return LinearHead(
-            kernel, solve_ridge(matrix, self.ridge, one_hot(records.counts)).T, np.zeros(len(records.counts))
-        )
+    def _adapters_by(
+        self, records: Records, samples: Samples, name: str, values: Sequence[Any]
+    ) -> Iterable[Doubles] | None:
+        if name != "gamma":
+            return super()._adapters_by(records, samples, name, values)
+        kernels = (clone(self).set_params(gamma=value)._kernel(records) for value in values)
+        Y = one_hot(records.counts)
+        return (next(held_out_by_ridge(kernel, Y, samples.rows, [self.ridge])) for kernel in kernels)
 
-    def _held_out(self, adapter: LinearHead, records: Records, samples: Samples, fit: Doubles) -> Doubles:
-        assert isinstance(adapter.features, Kernel)
-        kernel = adapter.features(adapter.features.samples).T
-        return kernel_leave_one_out(kernel, self.ridge, samples.rows, fit)
+    def _kernel(self, records: Records) -> Doubles:
+        return self._features(records).matrix()
+
+    def _features(self, records: Records) -> Kernel:
+        return Kernel(records.stacked().astype(np.float64), self.gamma)
+
+    def _adapter(self, records: Records) -> LinearHead:
+        kernel = self._features(records)
+        weights = solve_ridge(kernel.matrix(), self.ridge, one_hot(records.counts)).T
+        return LinearHead(kernel, weights, np.zeros(len(weights)))

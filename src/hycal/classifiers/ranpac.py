@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ from hycal.errors import HyCalError
 from hycal.features import LinearHead, Relu, one_hot
 from hycal.leave_one_out import Samples
 from hycal.records import Records, Step
-from hycal.ridge import leave_one_out, ridge_weights, validation_errors
+from hycal.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, validation_errors
 from hycal.statistics import ClassStatistics
 from hycal.validation import Doubles, Floats
 
@@ -150,9 +150,20 @@ class RanPAC(IncrementalClassifier):
         return _Fitted(ridge, LinearHead(features, weights, np.zeros(len(weights))))
 
     def _leave_one_out(self, derived: _Fitted, records: Records, samples: Samples) -> Doubles:
-        y, head = np.eye(len(records.counts))[samples.own], derived.head
-        fit = head(samples.X) - y
-        return leave_one_out(head.features, records.stacked(), derived.ridge, samples.rows, fit) + y
+        by_kernel = self._held_out_by(records, samples, "ridge", [derived.ridge])
+        if by_kernel is not None:
+            return next(iter(by_kernel))
+        y, features = np.eye(len(records.counts))[samples.own], self._features(records.width)
+        fit = derived.head(samples.X) - y
+        return gram_leave_one_out(features, records.stacked(), derived.ridge, samples.rows, fit) + y
+
+    def _held_out_by(
+        self, records: Records, samples: Samples, name: str, values: Sequence[Any]
+    ) -> Iterable[Doubles] | None:
+        features, X = self._features(records.width), records.stacked()
+        if name != "ridge" or len(X) >= features.size:
+            return None
+        return held_out_by_ridge(sample_kernel(features, X), one_hot(records.counts), samples.rows, values)
 
     def _score(self, derived: _Fitted, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         return derived.head(X, columns)

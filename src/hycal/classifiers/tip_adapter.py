@@ -34,7 +34,7 @@ class TipAdapter(ZeroShotFusion):
     Notes
     -----
     The training-free form. The votes are summed, as published, so a class with more images has more votes; alpha and
-    beta are the paper's, since there is no validation set to search them on. A query costs 2 d (N + C) operations.
+    beta are the paper's, since there is no validation set to search them on. A query costs 2 N (d + C) operations.
 
     References
     ----------

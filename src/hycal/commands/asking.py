@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from hycal import modelfile
 from hycal.commands.embed import embed_images
 from hycal.commands.saying import say
 from hycal.data.listing import list_images
@@ -22,6 +21,7 @@ from hycal.validation import Floats, Label
 
 if TYPE_CHECKING:
     from hycal.base import IncrementalClassifier
+    from hycal.project import Project
 
 HELD_OUT = ("test", "val")  # of these, the first that there is: what was learned says little about what was not
 
@@ -35,10 +35,9 @@ class EncoderChoice:
     cache: Path | None
 
 
-def ask(
-    source: Path, model: Path, classifier: IncrementalClassifier, choice: EncoderChoice, console: Console
-) -> tuple[Floats, list[Label]]:
+def ask(source: Path, project: Project, choice: EncoderChoice, console: Console) -> tuple[Floats, list[Label]]:
     """Return embeddings and labels of the images in `source` that are held out and of classes that the model knows."""
+    classifier = project.state.classifier
     if is_table(source):
         table = read_table(source, fingerprint=classifier.encoder_)
         columns = (table.domains.tolist(), table.labels.tolist(), table.splits.tolist())
@@ -46,7 +45,7 @@ def ask(
         return table.rows[list(wanted)], list(wanted.values())
     images = list_images(source)
     wanted = _wanted([(image.domain, image.label, image.split) for image in images], classifier, source, console)
-    encoder = _encoder(classifier, model, choice)
+    encoder = _encoder(project, choice)
     way = partial(embed, encoder=encoder)
     result = embed_images([images[at] for at in wanted], encoder, choice.cache, way, console)
     if not len(result.rows):
@@ -84,21 +83,20 @@ def _label(names: Mapping[str, Label], domain: str, name: str) -> Label | None:
     return names.get(f"{domain}/{name}", names.get(name))
 
 
-def _encoder(classifier: IncrementalClassifier, model: Path, choice: EncoderChoice) -> Encoder:
+def _encoder(project: Project, choice: EncoderChoice) -> Encoder:
     """Return the encoder that the model was learned with, or say that this is another one."""
     from hycal.encoders import load_encoder
 
-    project: Any = modelfile.read(model).manifest.get("project", {})
-    name = choice.name or (project.get("encoder_name", "") if isinstance(project, dict) else "")
+    learned_in, name = project.state.classifier.encoder_, choice.name or project.state.space.name
     if not name:
         raise HyCalError(
-            f"{model} does not name the encoder it was learned with. Pass it: --encoder NAME; `hycal encoders list` "
-            "shows them."
+            f"{project.path} does not name the encoder it was learned with. Pass it: --encoder NAME; "
+            "`hycal encoders list` shows them."
         )
     encoder = load_encoder(name, weights=choice.weights)
-    if classifier.encoder_ not in (None, space_of(encoder), encoder.fingerprint):
+    if learned_in not in (None, space_of(encoder), encoder.fingerprint):
         raise HyCalError(
-            f"{model} was learned in the space {classifier.encoder_!r}, but encoder {name!r} gives "
+            f"{project.path} was learned in the space {learned_in!r}, but encoder {name!r} gives "
             f"{space_of(encoder)!r}. Pass the encoder of the model: --encoder NAME."
         )
     return encoder

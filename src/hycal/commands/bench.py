@@ -108,13 +108,13 @@ def embed_command(
     from hycal.bench.embedding import embed_domain
     from hycal.embedding import EmbeddingCache
     from hycal.encoders import load_encoder
-    from hycal.encoders.files import cache_dir
+    from hycal.encoders.files import embeddings_folder
 
     console = Console()
     names = dict.fromkeys(domain.name for name in settings for domain in load_setting(name).domains)
     wanted = [name for name in names if not (out / f"{name}.npz").exists()]
     model = load_encoder(encoder)
-    with EmbeddingCache.of(model, cache_dir() / "embeddings") as store:
+    with EmbeddingCache.of(model, embeddings_folder()) as store:
         for name in wanted:
             domain, skipped = embed_domain(name, root.expanduser() / name, model, store=store)
             for skip in skipped:

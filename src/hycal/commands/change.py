@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from hycal.commands.failing import told
-from hycal.commands.models import Json, Model, tell_receipt
+from hycal.commands.models import CacheFolder, Json, Model, tell_receipt
+from hycal.embedding.forgetting import forget_images
 from hycal.embedding.sources import ImageFile, content_hash
-from hycal.project import Project
+from hycal.encoders.files import embeddings_folder
+from hycal.project import Project, gone
 from hycal.project.changes import merge
 
 
@@ -39,28 +41,36 @@ def forget_command(
         ),
     ],
     for_good: Annotated[
-        bool, typer.Option("--for-good", help="Also empty the undo: nothing of it stays in the file.")
+        bool,
+        typer.Option("--for-good", help="Also empty the undo and clear the cache: nothing of it stays."),
     ] = False,
+    cache: CacheFolder = None,
     as_json: Json = False,
 ) -> None:
     """Forget a class, a domain or one image, exactly: the model becomes the one that never saw it.
 
     The receipt shows the model's hash before and after; a model that was never taught it has that same hash. Until
-    --for-good is given, `hycal undo` can bring it back, so its data is still in the file.
+    --for-good is given, `hycal undo` can bring it back, so its data is still in the file, and its embedding in the
+    cache. The images themselves are yours: hycal never touches them.
 
     Example: hycal forget photos.hycal flower/tulip
     """
     project = Project(model)
     path = Path(what)
     name = content_hash(ImageFile(path).read()) if path.is_file() else what
+    before = project.state
     receipt = project.forget(name, for_good=for_good)
-    tell_receipt(project, receipt, as_json=as_json)
+    if not for_good:
+        tell_receipt(project, receipt, as_json=as_json)
+        if not as_json:
+            typer.echo("`hycal undo` can bring it back; with --for-good it could not.")
+        return
+    folder = cache or embeddings_folder()
+    removed = forget_images(folder, gone(before, project.state))
+    tell_receipt(project, receipt, as_json=as_json, more={"cache": str(folder), "removed_from_cache": removed})
     if not as_json:
-        typer.echo(
-            "Nothing of these images is left in the file; the undo is empty."
-            if for_good
-            else "`hycal undo` can bring it back; with --for-good it could not."
-        )
+        typer.echo("Nothing of these images is left in the file; the undo is empty.")
+        typer.echo(f"{removed:,} embeddings of them were removed from the cache {folder}.")
 
 
 @told

@@ -22,7 +22,8 @@ from hycal.commands.progress import embedding_progress
 from hycal.commands.saying import CLUSTER_HELP, say
 from hycal.data.listing import ListedImage, list_images
 from hycal.embedding import EmbeddingCache, EmbeddingTable, Skipped, embed, embed_sharded, is_table, write_table
-from hycal.embedding.pipeline import BATCH, Embedded
+from hycal.embedding.outcomes import Embedded
+from hycal.embedding.pipeline import BATCH
 from hycal.embedding.sharding import encoder_of_worker
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
@@ -137,11 +138,11 @@ def embed_images(
 
     `way` is how: `embed` in this process, or the same on a cluster.
     """
-    from hycal.encoders.files import cache_dir
+    from hycal.encoders.files import embeddings_folder
 
     began = time.monotonic()
     with (
-        EmbeddingCache.of(model, cache or cache_dir() / "embeddings") as store,
+        EmbeddingCache.of(model, cache or embeddings_folder()) as store,
         embedding_progress(console, total=len(images)) as watch,
     ):
         try:

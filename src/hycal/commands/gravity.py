@@ -54,12 +54,11 @@ def gravity_command(
 
     Example: hycal gravity model.safetensors photos --html gravity.html
     """
-    from hycal.loading import load
+    from hycal.project import Project
 
-    console = Console(stderr=True)
-    classifier = load(model)
-    asked = ask(source, model, classifier, EncoderChoice(encoder, weights, cache), console)
-    measured = _before_and_after(classifier, *asked)
+    console, project = Console(stderr=True), Project(model)
+    asked = ask(source, project, EncoderChoice(encoder, weights, cache), console)
+    measured = _before_and_after(project.state.classifier, *asked)
     if page is not None:
         _write_page(page, measured, model.name)
         say(console, f"{page}: the page")

@@ -33,6 +33,7 @@ from hycal.errors import HyCalError
 from hycal.project import DEFAULT_METHOD, Arrival, Project, Receipt, empty_state, split_label
 from hycal.project.images import see, space, text_embeddings
 from hycal.project.labelling import TO_LEARN, Labelled, labelled
+from hycal.project.project import check_folder
 
 DEFAULT_ENCODER = "builtin"
 
@@ -117,6 +118,7 @@ def new_project(
     path: Path, encoder: str | None, weights: Path | None, *, method: str = DEFAULT_METHOD, journal: bool = False
 ) -> tuple[Project, Encoder]:
     """Return an empty project, whose file its first change makes, and the encoder that it will be learned with."""
+    check_folder(path)
     tower = load(encoder or DEFAULT_ENCODER, weights)
     empty = empty_state(space(tower), has_text=tower.has_text, method=method)
     return Project(path, empty, journal=journal), tower

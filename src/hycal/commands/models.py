@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,9 +56,9 @@ def encoder_of(state: State, asked: str | None, weights: Path | None) -> Encoder
 @contextlib.contextmanager
 def embedding_cache(encoder: Encoder, folder: Path | None) -> Iterator[EmbeddingCache]:
     """Open the embedding cache; tell what is kept if somebody interrupts."""
-    from hycal.encoders.files import cache_dir
+    from hycal.encoders.files import embeddings_folder
 
-    with EmbeddingCache.of(encoder, folder or cache_dir() / "embeddings") as store:
+    with EmbeddingCache.of(encoder, folder or embeddings_folder()) as store:
         try:
             yield store
         except KeyboardInterrupt:
@@ -101,10 +101,10 @@ def receipt_json(project: Project, receipt: Receipt) -> dict[str, Any]:
     }
 
 
-def tell_receipt(project: Project, receipt: Receipt, *, as_json: bool) -> None:
-    """Print what a change did, with the model's hash before and after."""
+def tell_receipt(project: Project, receipt: Receipt, *, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
+    """Print what a change did, with the model's hash before and after; programs are told `more`."""
     if as_json:
-        print_json(receipt_json(project, receipt))
+        print_json({**receipt_json(project, receipt), **(more or {})})
         return
     tell_skipped(receipt.skipped)
     console = Console()

@@ -34,6 +34,7 @@ from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, State
 from hycal.project.answering import Answer, Evidence, answer
+from hycal.validation import Floats
 
 _AT_ONCE = 16
 T = TypeVar("T")
@@ -41,11 +42,37 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Answered:
-    """One image: the classes it may show, best first, or why there is no answer."""
+    """One image: the classes it may show, best first, and whether it fits none of them; or why there is no answer."""
 
     file: str
     answer: Answer
     problem: str | None = None
+    unknown: bool | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about each image: the `top` classes, the evidence, and whether it fits no class at all.
+
+    `error` is the share of learned images that may be called unknown; None: not asked.
+    """
+
+    state: State
+    top: int
+    why: bool = False
+    error: float | None = None
+
+    def check(self) -> None:
+        """Refuse an error that makes no sense for this model, before any image is read."""
+        if self.error is not None and self.state.shelves:
+            self._unknown(next(iter(self.state.shelves.values())).rows[:1])
+
+    def __call__(self, rows: Floats) -> Iterator[tuple[Answer, bool | None]]:
+        """Yield the answer to each row, and whether it is unknown."""
+        yield from zip(answer(self.state, rows, top=self.top, why=self.why), self._unknown(rows), strict=True)
+
+    def _unknown(self, rows: Floats) -> list[bool | None]:
+        return [None] * len(rows) if self.error is None else self.state.classifier.unknown(rows, self.error).tolist()
 
 
 @told
@@ -54,6 +81,14 @@ def predict_command(
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE|FOLDER...", help="Images, or folders of images.")],
     top: Annotated[int, typer.Option(min=1, help="How many classes to name for each image.")] = 5,
     why: Annotated[bool, typer.Option("--explain", help="Show the evidence: shares, weight, nearest images.")] = False,
+    error: Annotated[
+        float | None,
+        typer.Option(
+            "--unknown",
+            metavar="ERROR",
+            help="Mark images that fit no learned class, where this share of learned ones may be wrong: 0.05, say.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and image.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one line per image and class.")] = False,
     encoder: EncoderName = None,
@@ -76,11 +111,13 @@ def predict_command(
         if not path.exists():
             raise HyCalError(f"There is no file or folder {path}. Check the path.")
     tower = encoder_of(project.state, encoder, weights)
-    write = _write_json if as_json else _csv_writer() if as_csv else _people_writer(why)
+    question = Question(project.state, top, why, error)
+    question.check()
+    write = _write_json if as_json else _csv_writer(marks=error is not None) if as_csv else _people_writer(why)
     done = skipped = 0
     cached = any(path.is_dir() for path in images)
     with embedding_cache(tower, cache) if cached else nullcontext() as store:
-        for item in _answers(project.state, tower, _files(images), store, top, why):
+        for item in _answers(question, tower, _files(images), store):
             done, skipped = done + 1, skipped + (item.problem is not None)
             write(item)
     if not done:
@@ -95,7 +132,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _answers(
-    state: State, tower: Encoder, files: Iterable[Path], store: EmbeddingStore | None, top: int, why: bool
+    question: Question, tower: Encoder, files: Iterable[Path], store: EmbeddingStore | None
 ) -> Iterator[Answered]:
     waiting: list[Path] = []
 
@@ -106,10 +143,14 @@ def _answers(
 
     for batch in _batches(stream(sources(), tower, store=store), _AT_ONCE):
         rows = [item.row for item in batch if item.row is not None]
-        answers = iter(answer(state, np.stack(rows), top=top, why=why) if rows else [])
+        answers = question(np.stack(rows)) if rows else iter(())
         for item in batch:
             file = str(waiting.pop(0))
-            yield Answered(file, () if item.row is None else next(answers), item.problem)
+            if item.row is None:
+                yield Answered(file, (), item.problem)
+            else:
+                found, unknown = next(answers)
+                yield Answered(file, found, item.problem, unknown)
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -127,7 +168,7 @@ def _write_json(item: Answered) -> None:
         | ({} if candidate.evidence is None else {"evidence": _evidence_json(candidate.evidence)})
         for candidate in item.answer
     ]
-    print_json({"file": item.file, "answers": answers})
+    print_json({"file": item.file, "answers": answers} | ({} if item.unknown is None else {"unknown": item.unknown}))
 
 
 def _evidence_json(evidence: Evidence) -> dict[str, Any]:
@@ -139,19 +180,21 @@ def _evidence_json(evidence: Evidence) -> dict[str, Any]:
     return {"images": evidence.shots, **parts, "nearest": nearest}
 
 
-def _csv_writer() -> Callable[[Answered], None]:
+def _csv_writer(*, marks: bool) -> Callable[[Answered], None]:
     def write_row(row: list[Any]) -> None:
         line = io.StringIO()
         csv.writer(line, lineterminator="").writerow(row)
         typer.echo(line.getvalue().encode("utf-8", "backslashreplace"))
 
-    write_row(["file", "rank", "label", "probability", "score", "error"])
+    more = ["unknown"] if marks else []
+    write_row(["file", "rank", "label", "probability", "score", "error", *more])
 
     def write(item: Answered) -> None:
         if item.problem is not None:
-            write_row([item.file, "", "", "", "", item.problem])
+            write_row([item.file, "", "", "", "", item.problem, *("" for _ in more)])
         for rank, candidate in enumerate(item.answer, start=1):
-            write_row([item.file, rank, candidate.label, f"{candidate.probability:.6f}", f"{candidate.score:.6f}", ""])
+            numbers = f"{candidate.probability:.6f}", f"{candidate.score:.6f}"
+            write_row([item.file, rank, candidate.label, *numbers, "", *(str(item.unknown).lower() for _ in more)])
 
     return write
 
@@ -160,17 +203,18 @@ def _people_writer(why: bool) -> Callable[[Answered], None]:
     console, errors = Console(), Console(stderr=True)
 
     def write(item: Answered) -> None:
+        mark = ": unknown, like nothing that was learned" if item.unknown else ""
         if item.problem is not None:
             say(errors, f"{item.file}: {item.problem}", label="skipped", style="yellow")
         elif why:
-            say(console, item.file)
+            say(console, item.file + mark)
             for candidate in item.answer:
                 say(console, f"  {candidate.label} {candidate.probability:.1%}")
                 for line in _evidence_lines(candidate.evidence):
                     say(console, f"    {line}")
         else:
             named = ", ".join(f"{candidate.label} {candidate.probability:.1%}" for candidate in item.answer)
-            say(console, f"{item.file}: {named}")
+            say(console, f"{item.file}{mark}{'; nearest' if mark else ''}: {named}")
 
     return write
 

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.progress import TimeRemainingColumn as Remaining
 from rich.text import Text
 
-from hycal.embedding.pipeline import Tick
+from hycal.embedding.outcomes import Tick
 
 _SECONDS_PER_LINE = 30.0
 

@@ -43,11 +43,14 @@ def serve_command(
     for package in ("fastapi", "uvicorn", "python_multipart"):
         load_extra(package, extra="serve", why="`hycal serve`")
     from hycal.serve.guard import Door
-    from hycal.serve.running import address, run
+    from hycal.serve.running import address, check_free, run
     from hycal.serve.service import Service
+    from hycal.serve.threads import few_heaps
 
+    few_heaps()
     door = Door.opened(host, token)
     project, tower, problem = _open(model, encoder, weights)
+    check_free(door, port)
     console = Console(stderr=True)
     state = project.state
     say(

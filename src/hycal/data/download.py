@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hycal._version import __version__
+from hycal.atomic import install
 from hycal.data.catalog import Download
 from hycal.errors import HyCalError
 
@@ -63,7 +64,7 @@ def download(item: Download, folder: Path, *, watch: Watch | None = None, pause:
             f"{item.url} gave another file than the published one: {wrong}. What came was deleted: it was damaged on "
             "the way, or was changed. Fetch it again; if that does not help, ask its publisher."
         )
-    part.replace(target)
+    install(part, target)
     _tag_file(part).unlink(missing_ok=True)
     return target
 
@@ -103,11 +104,12 @@ def _is_unreachable(problem: Exception) -> bool:
 
 
 def _fetch_once(item: Download, part: Path, watch: Watch | None) -> None:
-    done = _size(part)
+    tag = _tag_file(part)
+    # Of a version that has no name the rest is not asked for, unless a checksum tells what belongs together.
+    done = _size(part) if tag.is_file() or item.checksum is not None else 0
     headers = {"User-Agent": f"hycal/{__version__}", "Accept-Encoding": "identity"}
     if done:
         headers["Range"] = f"bytes={done}-"
-        tag = _tag_file(part)
         if tag.is_file():
             headers["If-Range"] = tag.read_text(encoding="utf-8")
     request = urllib.request.Request(item.url, headers=headers)
@@ -129,9 +131,12 @@ def _fetch_once(item: Download, part: Path, watch: Watch | None) -> None:
 
 def _remember_tag(part: Path, answer: Any) -> None:
     """Keep the server's name for this version of the file, so that halves of two versions are never joined."""
-    tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified")
-    if tag and not tag.startswith("W/"):
-        _tag_file(part).write_text(tag, encoding="utf-8")
+    tags = answer.headers.get("ETag", "W/"), answer.headers.get("Last-Modified")
+    strong = next((tag for tag in tags if tag and not tag.startswith("W/")), None)
+    if strong is None:
+        _tag_file(part).unlink(missing_ok=True)
+    else:
+        _tag_file(part).write_text(strong, encoding="utf-8")
 
 
 def _tag_file(part: Path) -> Path:

@@ -48,7 +48,10 @@ def _classes(
     source: Path, listed: np.ndarray | None, labels: dict[str, np.ndarray]
 ) -> tuple[tuple[str, ...], dict[str | int, int]]:
     """Return the class names, and the position in them of each label that occurs."""
-    values = sorted({label for part in labels.values() for label in part.tolist()})
+    occurring = {label for part in labels.values() for label in part.tolist()}
+    if len({isinstance(label, str) for label in occurring}) > 1:
+        raise HyCalError(f"{source} labels one part by text and another by numbers; expected one kind in both.")
+    values = sorted(occurring)
     if any(isinstance(value, float) for value in values):
         raise HyCalError(f"{source} has fractional labels, such as {values[0]}; expected text or whole numbers.")
     if listed is None:

@@ -7,13 +7,11 @@ the shard it had not written. `docs/data.md` describes the files.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import os
 import shutil
-import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,25 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.atomic import replacing
+from hycal.embedding.index import INDEX, enter_shard, open_index, writing
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
 from hycal.validation import Floats
 
-SCHEMA_VERSION = 1
-_APPLICATION = 0x48794361  # "HyCa": tells our index from any other sqlite file
-_SECONDS_TO_WAIT = 60  # for another process that is writing a shard
 _KEYS_AT_ONCE = 500
-
-_SCHEMA = """
-CREATE TABLE spaces (id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL);
-CREATE TABLE shards (id INTEGER PRIMARY KEY, space INTEGER NOT NULL REFERENCES spaces(id),
-                     sha256 TEXT NOT NULL, n_rows INTEGER NOT NULL, UNIQUE (space, sha256));
-CREATE TABLE images (space INTEGER NOT NULL, content BLOB NOT NULL,
-                     shard INTEGER NOT NULL REFERENCES shards(id), position INTEGER NOT NULL,
-                     PRIMARY KEY (space, content)) WITHOUT ROWID;
-CREATE INDEX images_of_shard ON images (shard);
-"""
 
 
 class EmbeddingCache:
@@ -74,11 +60,11 @@ class EmbeddingCache:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise HyCalError(f"Cannot use {self.folder} as a cache: {error}. Choose another folder.") from None
-        self._index = _open_index(self.folder / "index.sqlite")
-        self._shards = self.folder / "shards" / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
+        self._index = open_index(self.folder / INDEX)
+        self._shards = shard_folder(self.folder, fingerprint)
         try:
             self._space = self._enter_space()
-            with self._writing():
+            with writing(self._index, self.folder):
                 self._shards.mkdir(parents=True, exist_ok=True)
                 self._drop_damaged()
         except BaseException:
@@ -144,15 +130,11 @@ class EmbeddingCache:
             )
         if not len(keys):
             return
-        content, digest = _npy_bytes(rows)
-        with self._writing():
+        content, digest = npy_bytes(rows)
+        with writing(self._index, self.folder):
             with replacing(self._shards / f"{digest}.npy") as file:
                 file.write(content)
-            (shard,) = self._index.execute(
-                "INSERT INTO shards (space, sha256, n_rows) VALUES (?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET n_rows = n_rows RETURNING id",
-                (self._space, digest, len(keys)),
-            ).fetchone()
+            shard = enter_shard(self._index, self._space, digest, len(keys))
             self._index.executemany(
                 "INSERT OR IGNORE INTO images (space, content, shard, position) VALUES (?, ?, ?, ?)",
                 [(self._space, key, shard, position) for position, key in enumerate(keys)],
@@ -169,9 +151,9 @@ class EmbeddingCache:
         return places
 
     def _map(self, shard: int) -> Floats:
-        (digest,) = self._index.execute("SELECT sha256 FROM shards WHERE id = ?", (shard,)).fetchone()
+        found = self._index.execute("SELECT sha256 FROM shards WHERE id = ?", (shard,)).fetchone()
         try:
-            rows: Floats = np.load(self._shards / f"{digest}.npy", mmap_mode="r", allow_pickle=False)
+            rows: Floats = np.load(self._shards / f"{found and found[0]}.npy", mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
             raise HyCalError(
                 f"A shard of the cache {self.folder} was damaged or removed during the run: {error}. Run it again; "
@@ -179,24 +161,8 @@ class EmbeddingCache:
             ) from None
         return rows
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Hold the index's write lock, so that no other process sees, or cleans up, half of a step."""
-        try:
-            self._index.execute("BEGIN IMMEDIATE")
-            yield
-            self._index.execute("COMMIT")
-        except (sqlite3.Error, OSError) as error:
-            raise HyCalError(
-                f"The cache {self.folder} cannot be written: {error}. Rows written before are kept. Check that the "
-                "disk has room, that the folder may be written, and that no other run holds it; then run it again."
-            ) from None
-        finally:
-            if self._index.in_transaction:
-                self._index.execute("ROLLBACK")
-
     def _enter_space(self) -> int:
-        with self._writing():
+        with writing(self._index, self.folder):
             row = self._index.execute(
                 "SELECT id, dimension FROM spaces WHERE fingerprint = ?", (self.fingerprint,)
             ).fetchone()
@@ -231,55 +197,13 @@ class EmbeddingCache:
             self._index.execute("DELETE FROM shards WHERE id = ?", (shard,))
 
 
-def _open_index(path: Path) -> sqlite3.Connection:
-    with contextlib.ExitStack() as failing:
-        index = _connect(path)
-        failing.callback(index.close)
-        version, application = _prepare_index(path, index)
-        if application != _APPLICATION or version != SCHEMA_VERSION:
-            raise HyCalError(
-                f"The index {path} has schema version {version}; this hycal reads {SCHEMA_VERSION}. "
-                "Use an empty cache folder, or the hycal that made it."
-            )
-        failing.pop_all()
-    return index
+def shard_folder(folder: Path, fingerprint: str) -> Path:
+    """Return where the cache in `folder` keeps the shards of a space."""
+    return folder / "shards" / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    try:
-        return sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, isolation_level=None)
-    except sqlite3.Error as error:
-        raise _unusable(path, error) from None
-
-
-def _unusable(path: Path, error: sqlite3.Error) -> HyCalError:
-    return HyCalError(
-        f"The index {path} cannot be used: {error}. If no other run is using it, delete the cache folder; "
-        "it is rebuilt from the images."
-    )
-
-
-def _prepare_index(path: Path, index: sqlite3.Connection) -> tuple[int, int]:
-    """Return version and application of the index, after making its tables if it is new."""
-    try:
-        index.execute("PRAGMA synchronous = FULL")
-        index.execute("BEGIN IMMEDIATE")
-        (version,) = index.execute("PRAGMA user_version").fetchone()
-        (application,) = index.execute("PRAGMA application_id").fetchone()
-        (tables,) = index.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if not tables:
-            for statement in _SCHEMA.split(";"):
-                index.execute(statement)
-            index.execute(f"PRAGMA application_id = {_APPLICATION}")
-            index.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            version, application = SCHEMA_VERSION, _APPLICATION
-        index.execute("COMMIT")
-    except sqlite3.Error as error:
-        raise _unusable(path, error) from None
-    return version, application
-
-
-def _npy_bytes(rows: npt.NDArray[np.float32]) -> tuple[bytes, str]:
+def npy_bytes(rows: npt.NDArray[np.float32]) -> tuple[bytes, str]:
+    """Return rows as the content of a shard, and its hash."""
     buffer = io.BytesIO()
     np.save(buffer, np.ascontiguousarray(rows, dtype=np.float32), allow_pickle=False)
     content = buffer.getvalue()

@@ -12,67 +12,25 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from hycal.embedding.decoding import MOST_PIXELS, decode
+from hycal.embedding.outcomes import Embedded, Outcomes, Tick
 from hycal.embedding.sources import ImageSource, content_hash
 from hycal.embedding.store import EmbeddingStore, MemoryStore, space_of
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
+from hycal.parallel import kept_threads
 from hycal.validation import Floats
 
 BATCH = 16
 _ROWS_PER_SHARD = 1024
 _SECONDS_PER_SHARD = 15.0  # what a killed run can lose at most
 TOO_LARGE = "too large for the memory"
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """An image that has no embedding, and why."""
-
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Tick:
-    """How far a run is."""
-
-    done: int
-    total: int
-    encoded: int
-    skipped: int
-
-
-@dataclass(frozen=True, eq=False)
-class Embedded:
-    """The result of a run.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n, d)
-        Unit embeddings of the images that could be used, in the order of the sources.
-    kept : ndarray of shape (n,)
-        Which source each row belongs to.
-    skipped : tuple of Skipped
-        The sources that have no row.
-    encoded : int
-        How many images were encoded now; the other rows came from the store, or are copies of one another.
-    keys : tuple of bytes
-        Content hash of each image that has a row.
-    """
-
-    rows: Floats
-    kept: npt.NDArray[np.intp]
-    skipped: tuple[Skipped, ...]
-    encoded: int
-    keys: tuple[bytes, ...]
 
 
 def embed(
@@ -103,14 +61,34 @@ def embed(
         Called in this thread after each batch and every few images.
     """
     store = MemoryStore(encoder) if store is None else store
+    with begun(sources, encoder, store, batch, threads, most_pixels) as (run, outcomes):
+        run.take_all(outcomes, len(sources), watch)
+    return run.embedded(sources, store, run.encoded)
+
+
+@contextlib.contextmanager
+def begun(
+    sources: Iterable[ImageSource],
+    encoder: Encoder,
+    store: EmbeddingStore,
+    batch: int,
+    threads: int | None,
+    most_pixels: int,
+) -> Iterator[tuple[Run, Iterator[Prepared]]]:
+    """Yield a run and what becomes of its sources, in their order, prepared by threads while the run takes them.
+
+    Whatever happens, the rows that the run has are kept.
+    """
     _check_space(store, encoder)
     known = store.known()
     prepare = partial(_prepare, encoder=encoder, known=known, most_pixels=most_pixels)
-    run = _Run(encoder=encoder, store=store, known=known, batch=batch)
     outcomes = _in_order(prepare, sources, threads, ahead=2 * batch)
+    run = Run(encoder=encoder, store=store, known=known, batch=batch)
     with _pillow_quiet(), contextlib.closing(outcomes):
-        run.take_all(outcomes, len(sources), watch)
-    return run.embedded(sources, store, run.encoded)
+        try:
+            yield run, outcomes
+        finally:
+            run.flush()
 
 
 def _check_space(store: EmbeddingStore, encoder: Encoder) -> None:
@@ -123,7 +101,7 @@ def _check_space(store: EmbeddingStore, encoder: Encoder) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Prepared:
+class Prepared:
     """One source after its thread: known already, ready to encode, or of no use."""
 
     key: bytes = b""
@@ -131,28 +109,28 @@ class _Prepared:
     problem: str | None = None
 
 
-def _prepare(source: ImageSource, encoder: Encoder, known: set[bytes], most_pixels: int) -> _Prepared:
+def _prepare(source: ImageSource, encoder: Encoder, known: set[bytes], most_pixels: int) -> Prepared:
     try:
         content = source.read()
         key = content_hash(content)
         if key in known:
-            return _Prepared(key)
-        return _Prepared(key, encoder.preprocess(decode(content, most_pixels=most_pixels)))
+            return Prepared(key)
+        return Prepared(key, encoder.preprocess(decode(content, most_pixels=most_pixels)))
     except HyCalError as problem:
-        return _Prepared(problem=str(problem))
+        return Prepared(problem=str(problem))
     except MemoryError:
-        return _Prepared(problem=TOO_LARGE)
+        return Prepared(problem=TOO_LARGE)
 
 
 def _in_order(
-    prepare: Callable[[ImageSource], _Prepared],
+    prepare: Callable[[ImageSource], Prepared],
     sources: Iterable[ImageSource],
     threads: int | None,
     ahead: int,
-) -> Generator[_Prepared]:
+) -> Generator[Prepared]:
     """Yield `prepare` of each source in order, at most `ahead` of them waiting in memory."""
-    pool = ThreadPoolExecutor(threads or os.cpu_count() or 1, thread_name_prefix="hycal-decode")
-    waiting: deque[Future[_Prepared]] = deque()
+    pool = kept_threads(threads or os.cpu_count() or 1, "hycal-decode")
+    waiting: deque[Future[Prepared]] = deque()
     try:
         for source in sources:
             waiting.append(pool.submit(prepare, source))
@@ -161,7 +139,7 @@ def _in_order(
         while waiting:
             yield waiting.popleft().result()
     finally:
-        pool.shutdown(cancel_futures=True)
+        wait([future for future in waiting if not future.cancel()])
 
 
 def _encode_one_by_one(encoder: Encoder, batch: Floats) -> list[Floats | str]:
@@ -183,34 +161,8 @@ def _pillow_quiet() -> Iterator[None]:
         yield
 
 
-@dataclass(eq=False)
-class Outcomes:
-    """What became of the sources so far: the hash of each, and why some have no row, by number or by hash."""
-
-    keys: list[bytes] = field(default_factory=list)
-    problems: dict[int, str] = field(default_factory=dict)
-    unusable: dict[bytes, str] = field(default_factory=dict)
-
-    @property
-    def n_skipped(self) -> int:
-        """How many have no row; copies count once."""
-        return len(self.problems) + len(self.unusable)
-
-    def embedded(self, sources: Sequence[ImageSource], store: EmbeddingStore, encoded: int) -> Embedded:
-        """Return the result of a run, with the rows from `store`."""
-        problems = {
-            number: self.problems.get(number) or self.unusable[key]
-            for number, key in enumerate(self.keys)
-            if number in self.problems or key in self.unusable
-        }
-        kept = np.array([number for number in range(len(self.keys)) if number not in problems], dtype=np.intp)
-        skipped = tuple(Skipped(sources[number].name, reason) for number, reason in problems.items())
-        keys = tuple(self.keys[number] for number in kept)
-        return Embedded(store.get(keys), kept, skipped, encoded, keys)
-
-
 @dataclass(eq=False, kw_only=True)
-class _Run(Outcomes):
+class Run(Outcomes):
     """The state of one run, touched by the calling thread only."""
 
     encoder: Encoder
@@ -222,19 +174,16 @@ class _Run(Outcomes):
     encoded: int = 0
     flushed_at: float = field(default_factory=time.monotonic)
 
-    def take_all(self, outcomes: Iterable[_Prepared], total: int, watch: Callable[[Tick], None] | None) -> None:
-        """Take every outcome; whatever happens, keep the rows there are."""
-        try:
-            for done, outcome in enumerate(outcomes, start=1):
-                if self.take(outcome) and watch is not None:
-                    watch(Tick(done, total, self.encoded, self.n_skipped))
-            self.encode_waiting()
-        finally:
-            self.flush()
+    def take_all(self, outcomes: Iterable[Prepared], total: int, watch: Callable[[Tick], None] | None) -> None:
+        """Take every outcome."""
+        for done, outcome in enumerate(outcomes, start=1):
+            if self.take(outcome) and watch is not None:
+                watch(Tick(done, total, self.encoded, self.n_skipped))
+        self.encode_waiting()
         if watch is not None:
             watch(Tick(total, total, self.encoded, self.n_skipped))
 
-    def take(self, outcome: _Prepared) -> bool:
+    def take(self, outcome: Prepared) -> bool:
         """Take one outcome, in order; True when it is a good moment to report."""
         if outcome.problem is not None:
             self.problems[len(self.keys)] = outcome.problem
@@ -247,6 +196,7 @@ class _Run(Outcomes):
         return len(self.keys) % 64 == 0
 
     def encode_waiting(self) -> None:
+        """Encode what waits for its batch to fill."""
         if not self.waiting:
             return
         keys = list(self.waiting)
@@ -272,6 +222,7 @@ class _Run(Outcomes):
             self.flush()
 
     def flush(self) -> None:
+        """Put the rows that are not there yet into the store."""
         if self.fresh:
             self.store.add(list(self.fresh), np.stack(list(self.fresh.values())))
             self.fresh.clear()

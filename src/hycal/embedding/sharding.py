@@ -21,7 +21,8 @@ from hycal.atomic import replacing
 from hycal.cluster import each
 from hycal.embedding.cache import EmbeddingCache
 from hycal.embedding.decoding import MOST_PIXELS
-from hycal.embedding.pipeline import BATCH, TOO_LARGE, Embedded, Outcomes, Tick, embed
+from hycal.embedding.outcomes import Embedded, Outcomes, Tick
+from hycal.embedding.pipeline import BATCH, TOO_LARGE, embed
 from hycal.embedding.sources import ImageError, ImageFile, ImageSource, content_hash
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 
 from hycal.embedding.decoding import MOST_PIXELS
-from hycal.embedding.pipeline import BATCH, _check_space, _in_order, _pillow_quiet, _prepare, _Run
+from hycal.embedding.pipeline import BATCH, Run, begun
 from hycal.embedding.sources import ImageSource
 from hycal.embedding.store import EmbeddingStore, MemoryStore
 from hycal.encoders.protocol import Encoder
@@ -61,14 +59,8 @@ def _stream(
     *,
     first: int,
 ) -> Iterator[Streamed]:
-    _check_space(store, encoder)
-    known = store.known()
-    run = _Run(encoder=encoder, store=store, known=known, batch=batch)
-    prepare = partial(_prepare, encoder=encoder, known=known, most_pixels=most_pixels)
-    outcomes = _in_order(prepare, sources, threads, ahead=2 * batch)
     told = first
-    with _pillow_quiet(), contextlib.closing(outcomes), contextlib.ExitStack() as stack:
-        stack.callback(run.flush)  # whatever happens, keep the rows there are
+    with begun(sources, encoder, store, batch, threads, most_pixels) as (run, outcomes):
         for outcome in outcomes:
             run.take(outcome)
             if len(run.keys) >= _MOST_WAITING:
@@ -80,7 +72,7 @@ def _stream(
         yield from _settled(run, told)
 
 
-def _settled(run: _Run, first: int) -> Iterator[Streamed]:
+def _settled(run: Run, first: int) -> Iterator[Streamed]:
     """Yield what the run has taken so far, none of it waiting, and let the run forget it."""
     keys, found = run.keys[:], [run.outcome(position) for position in range(len(run.keys))]
     run.keys.clear()

@@ -47,6 +47,11 @@ def cache_dir(environment: Mapping[str, str] | None = None) -> Path:
     return Path.home() / ".cache" / "hycal"
 
 
+def embeddings_folder() -> Path:
+    """Return the folder of the embedding cache, where none is named."""
+    return cache_dir() / "embeddings"
+
+
 def encoder_dir(spec: EncoderSpec, *, backend: Backend = "onnx") -> Path:
     """Return the folder in which the files of `spec` are kept for a back end."""
     if spec.kind == "bundled":

@@ -169,6 +169,12 @@ def _write_manifest(spec: EncoderSpec, staging: Path) -> None:
 
 def _swap(staging: Path, target: Path) -> None:
     """Put `staging` in the place of `target`; an older version is moved away first, into the temporary folder."""
+    old = staging.parent / "old"
     if target.exists():
-        target.rename(staging.parent / "old")
-    staging.rename(target)
+        target.rename(old)
+    try:
+        staging.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise

@@ -31,7 +31,7 @@ class Variety:
     entropy : float
         Rényi entropy of order two of the spectrum, in nats.
     spread : float
-        Trace of the covariance: the mean squared distance to the mean, at most 1 for unit embeddings.
+        Trace of the covariance: mean squared distance to the mean; n/(n - 1) at most for unit embeddings.
     """
 
     entropy: float

@@ -7,7 +7,7 @@ from hycal.project.finding import Target, find, find_class
 from hycal.project.history import LENGTH, UNDO_DEPTH, Entry
 from hycal.project.locking import LockedError
 from hycal.project.project import Project
-from hycal.project.state import Space, State
+from hycal.project.state import Space, State, gone
 
 __all__ = [
     "DEFAULT_METHOD",
@@ -27,5 +27,6 @@ __all__ = [
     "empty_state",
     "find",
     "find_class",
+    "gone",
     "split_label",
 ]

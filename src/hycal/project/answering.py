@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,7 @@ from hycal.explaining import Explanation, explain
 from hycal.project.examples import Example, Shelf
 from hycal.project.state import State
 from hycal.scoring import probabilities
-from hycal.validation import Floats, Label
+from hycal.validation import Doubles, Floats, Label
 
 NEIGHBOURS = 3
 
@@ -80,7 +82,43 @@ class Candidate:
 Answer = tuple[Candidate, ...]
 
 
-def answer(state: State, rows: npt.ArrayLike, *, top: int = 5, why: bool = False) -> list[Answer]:
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The best classes of many embeddings, best first: arrays of shape (n, top), columns as in `State.labels`."""
+
+    columns: npt.NDArray[np.intp]
+    scores: npt.NDArray[Any]
+    probabilities: Doubles
+
+    @classmethod
+    def of(cls, scores: npt.NDArray[Any], *, top: int, temperature: float) -> Ranking:
+        """Return the `top` classes by scores of shape (n, C)."""
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+        chances = probabilities(scores, temperature)
+        return cls(best, np.take_along_axis(scores, best, axis=1), np.take_along_axis(chances, best, axis=1))
+
+    def part(self, rows: slice, *, top: int) -> Ranking:
+        """Return the ranking of some of the embeddings, cut to `top` classes."""
+        return Ranking(self.columns[rows, :top], self.scores[rows, :top], self.probabilities[rows, :top])
+
+    def __iter__(self) -> Iterator[list[tuple[int, float, float]]]:
+        """Yield column, score and probability of the best classes of each embedding."""
+        for columns, scores, chances in zip(
+            self.columns.tolist(), self.scores.tolist(), self.probabilities.tolist(), strict=True
+        ):
+            yield list(zip(columns, scores, chances, strict=True))
+
+
+def rank(state: State, rows: npt.ArrayLike, *, top: int = 5, temperature: float | None = None) -> Ranking:
+    """Return the `top` classes for each embedding; parameters as `answer`."""
+    _check_classes(state)
+    scores = state.classifier.decision_function(rows)
+    return Ranking.of(scores, top=top, temperature=_temperature(state, temperature))
+
+
+def answer(
+    state: State, rows: npt.ArrayLike, *, top: int = 5, why: bool = False, temperature: float | None = None
+) -> list[Answer]:
     """Return the `top` classes for each embedding, best first.
 
     Parameters
@@ -90,28 +128,37 @@ def answer(state: State, rows: npt.ArrayLike, *, top: int = 5, why: bool = False
     top : int, default=5
     why : bool, default=False
         Add the evidence to every candidate.
+    temperature : float, optional
+        What scores are divided by to make probabilities of them; by default that of the model, which is fitted to
+        held-out images at the first call for each state.
     """
-    if not state.shelves:
-        raise HyCalError("This model has no classes yet, so there is nothing to choose from. Learn a folder first.")
+    _check_classes(state)
     queries = np.asarray(rows, dtype=np.float32)
     if not len(queries):
         return []
-    scores = state.classifier.decision_function(queries)
-    chances = probabilities(scores)
-    best = np.argsort(-scores, axis=1, kind="stable")[:, :top]
-    evidence = _Evidence(state, queries) if why else None
+    classifier = state.classifier
+    parts = explain(classifier, queries) if why and isinstance(classifier, HyCal) else None
+    scores = classifier.decision_function(queries) if parts is None else parts.log_odds
+
+    def evidence(row: int, column: int) -> Evidence:
+        return _evidence(state, queries[row], column, None if parts is None else _parts(parts, row, column))
+
     return [
         tuple(
-            Candidate(
-                state.labels[column],
-                float(scores[row, column]),
-                float(chances[row, column]),
-                None if evidence is None else evidence(row, column),
-            )
-            for column in map(int, columns)
+            Candidate(state.labels[column], score, chance, evidence(row, column) if why else None)
+            for column, score, chance in ranked
         )
-        for row, columns in enumerate(best)
+        for row, ranked in enumerate(Ranking.of(scores, top=top, temperature=_temperature(state, temperature)))
     ]
+
+
+def _check_classes(state: State) -> None:
+    if not state.shelves:
+        raise HyCalError("This model has no classes yet, so there is nothing to choose from. Learn a folder first.")
+
+
+def _temperature(state: State, given: float | None) -> float:
+    return state.classifier.temperature_ if given is None else given
 
 
 def nearest(query: Floats, label: Label, shelf: Shelf, most: int) -> tuple[Neighbour, ...]:
@@ -121,20 +168,10 @@ def nearest(query: Floats, label: Label, shelf: Shelf, most: int) -> tuple[Neigh
     return tuple(Neighbour(label, float(similarities[number]), shelf.examples[number]) for number in order)
 
 
-class _Evidence:
-    """Evidence for a batch of queries; the parts of all scores are computed once."""
-
-    def __init__(self, state: State, queries: Floats) -> None:
-        self._state = state
-        self._queries = queries
-        classifier = state.classifier
-        self._parts: Explanation | None = explain(classifier, queries) if isinstance(classifier, HyCal) else None
-
-    def __call__(self, row: int, column: int) -> Evidence:
-        label = self._state.labels[column]
-        shelf = self._state.shelves[label]
-        close = nearest(self._queries[row], label, shelf, NEIGHBOURS)
-        return Evidence(len(shelf.examples), close, None if self._parts is None else _parts(self._parts, row, column))
+def _evidence(state: State, query: Floats, column: int, parts: Parts | None) -> Evidence:
+    label = state.labels[column]
+    shelf = state.shelves[label]
+    return Evidence(len(shelf.examples), nearest(query, label, shelf, NEIGHBOURS), parts)
 
 
 def _parts(explanation: Explanation, row: int, column: int) -> Parts:

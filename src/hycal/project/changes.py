@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hycal.embedding.pipeline import Skipped
+from hycal.embedding.outcomes import Skipped
 from hycal.errors import HyCalError
 from hycal.project.examples import Example, Shelf, class_label, split_label
 from hycal.project.finding import Target
@@ -41,6 +41,8 @@ class Receipt:
     skipped : tuple of Skipped
     undoable : bool
         Whether `undo` can take it back; False after a purge: nothing of what was forgotten is in the file any more.
+    touched : tuple of labels
+        Classes that appeared, changed or are gone.
     """
 
     action: str
@@ -50,6 +52,7 @@ class Receipt:
     images: Mapping[Label, int]
     skipped: tuple[Skipped, ...] = ()
     undoable: bool = True
+    touched: tuple[Label, ...] = ()
 
 
 _UNIT = 1e-4
@@ -158,7 +161,7 @@ def undo(state: State, *, when: str = "") -> Outcome:
     history = appended(taken_back(state.history, entry), note)
     following = earlier.noted(history, version=state.version + 1)
     left = undoable(following.history) is not None
-    return following, Receipt("undo", what, state.hash, earlier.hash, counts, undoable=left)
+    return following, Receipt("undo", what, state.hash, earlier.hash, counts, undoable=left, touched=tuple(counts))
 
 
 def _step(
@@ -176,7 +179,7 @@ def _step(
     check_one_kind(label for label, shelf in {**state.shelves, **changes}.items() if shelf is not None)
     following = state.changed(changes, memo=memo)
     recorded = state.recorded(following, changes, action=action, what=what)
-    return recorded, Receipt(action, what, state.hash, following.hash, counts, tuple(skipped))
+    return recorded, Receipt(action, what, state.hash, following.hash, counts, tuple(skipped), touched=tuple(changes))
 
 
 def _unchanged(state: State, action: str, what: str) -> Receipt:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Container, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from PIL import Image
 
 from hycal.embedding.decoding import MOST_PIXELS, decode
-from hycal.embedding.pipeline import Skipped, Tick, embed
+from hycal.embedding.outcomes import Skipped, Tick
+from hycal.embedding.pipeline import embed
 from hycal.embedding.sources import Content, ImageSource, content_hash
 from hycal.embedding.store import EmbeddingStore, space_of
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
+from hycal.parallel import kept_threads
 from hycal.project.examples import Example, split_label
 from hycal.project.state import Space, State
 from hycal.validation import Floats, Label, unit_rows
@@ -87,8 +88,8 @@ def see(
         for number, key in zip(result.kept, result.keys, strict=True)
         if thumbnails and key not in known
     }
-    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="hycal-thumbnail") as pool:
-        pictures = dict(zip(new, pool.map(_thumbnail_of, new.values(), new), strict=True))
+    pool = kept_threads(os.cpu_count() or 1, "hycal-decode")
+    pictures = dict(zip(new, pool.map(_thumbnail_of, new.values(), new), strict=True))
     rows = unit_rows(result.rows) if len(result.rows) else result.rows
     called = [source.name for source in sources] if names is None else names
     examples = {

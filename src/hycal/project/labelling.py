@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hycal.data.listing import ListedImage
 from hycal.data.samples import split_of
-from hycal.embedding.pipeline import Skipped
+from hycal.embedding.outcomes import Skipped
 from hycal.embedding.sources import ImageSource
 from hycal.errors import HyCalError
 from hycal.project.examples import class_label

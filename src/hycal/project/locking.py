@@ -12,7 +12,7 @@ from pathlib import Path
 from hycal.errors import HyCalError, storing
 
 SECONDS_TO_WAIT = 10.0
-_SECONDS_BETWEEN = 0.05
+_SECONDS_BETWEEN = 0.005
 
 
 class LockedError(HyCalError):

@@ -81,7 +81,7 @@ class Project:
     def create(cls, path: str | os.PathLike[str], state: State) -> Project:
         """Write a new project file that holds `state`; an existing file is never replaced."""
         target = Path(path)
-        _check_folder(target)
+        check_folder(target)
         with writing(target):
             if target.exists():
                 raise HyCalError(f"{target} exists already and is not replaced. Choose another name, or remove it.")
@@ -112,13 +112,34 @@ class Project:
         finally:
             self._refreshing.release()
 
+    @property
+    def waiting(self) -> int:
+        """Changes that are in the journal and not in the file yet."""
+        return self._seen.frames
+
     def close(self) -> None:
-        """Let the file take in what the journal holds."""
-        if self._appends and journal_of(self.path).exists():
-            with writing(self.path, seconds=self._seconds):
-                state = self.refresh()
-                with self._refreshing:
-                    self._write(state)
+        """Let the file take in what the journal holds. Readers and other changes go on meanwhile.
+
+        The file is written beside, and takes its place only if nobody else has replaced it. Changes that came after
+        stay in the journal; those before are of no account in it any more.
+        """
+        journal = journal_of(self.path)
+        if not self._appends or not journal.exists():
+            return
+        self.refresh()
+        seen = self._seen
+        with (
+            modelfile.prepared(self.path, project_content(seen.state)) as install,
+            writing(self.path, seconds=self._seconds),
+            self._refreshing,
+        ):
+            self._renewed()
+            if self._seen.stamps[0] != seen.stamps[0]:
+                return
+            install()
+            self._show(self._seen.state, frames=self._seen.frames - seen.frames, used=self._seen.used)
+            if self._seen.state is seen.state:
+                self._drop_journal()
 
     def learn(self, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Receipt:
         """Learn images; see `hycal.project.changes.learn`."""
@@ -151,7 +172,7 @@ class Project:
 
     def change(self, step: Callable[[State], tuple[State, T]], *, whole: bool = False) -> T:
         """Make the state that `step` leads to, on the disk first; if anything fails, all is as it was."""
-        _check_folder(self.path)
+        check_folder(self.path)
         with writing(self.path, seconds=self._seconds):
             before = self.refresh()
             following, result = step(before)
@@ -179,10 +200,14 @@ class Project:
 
     def _write(self, following: State) -> None:
         modelfile.write(self.path, project_content(following))
+        self._show(following, frames=0, used=0)
+        self._drop_journal()
+
+    def _drop_journal(self) -> None:
         with contextlib.suppress(OSError):  # the file has it all; frames that it has taken in are of no account
             journal_of(self.path).unlink()
             sync_folder(self.path.parent)
-        self._show(following, frames=0, used=0)
+        self._show(self._seen.state, frames=0, used=0)
 
     def _show(self, state: State, *, frames: int, used: int) -> None:
         self._seen = _Seen(state, self._stamps(), frames, used)
@@ -234,6 +259,7 @@ def _content(path: Path) -> bytes:
         return b""
 
 
-def _check_folder(path: Path) -> None:
+def check_folder(path: Path) -> None:
+    """Refuse a project in a folder that does not exist."""
     if not path.absolute().parent.is_dir():
         raise HyCalError(f"Cannot write {path}: the folder {path.parent} does not exist. Make it first.")

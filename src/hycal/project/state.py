@@ -111,6 +111,11 @@ class State:
         return other
 
 
+def gone(before: State, after: State) -> set[bytes]:
+    """Return the identities of the images that one state knows and a later one does not."""
+    return before.label_of.keys() - after.label_of.keys()
+
+
 def _moved(label_of: Mapping[bytes, Label], before: Iterable[Shelf | None], after: Changes) -> dict[bytes, Label]:
     """Return the labels of all images after a change, without going through those that it did not touch."""
     moved = dict(label_of)

@@ -5,6 +5,7 @@
 - Token: where others can reach the server, they must know it.
 - Origin: a browser says which site a request comes from; only our own page may change anything.
 - Size: a body is cut off when it exceeds the limit, whatever its header claims.
+- Number: each request may hold a body of that size, so only so many are let in at once. Open connections cost nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from urllib.parse import parse_qs
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -30,6 +31,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OPEN = "/api/health"
 
 _ALWAYS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -39,6 +41,7 @@ _ALWAYS: Mapping[str, str] = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+_ALWAYS_RAW = [(name.lower().encode(), value.encode()) for name, value in _ALWAYS.items()]
 
 
 @dataclass(frozen=True)
@@ -85,10 +88,13 @@ def is_own(host: str) -> bool:
 class Guard:
     """An ASGI application that lets through what may pass to another one."""
 
-    def __init__(self, app: ASGIApp, door: Door, *, most_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, door: Door, *, most_bytes: int, most_requests: int) -> None:
         self._app = app
         self._door = door
         self._most_bytes = most_bytes
+        self._most_requests = most_requests
+        self._inside = 0
+        self._is_own = is_own(door.host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request, or pass it on."""
@@ -96,15 +102,21 @@ class Guard:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
             answer = self._answer(scope, Headers(scope=scope)) or self._app
-            await answer(scope, _bounded(receive, self._most_bytes), _with_headers(send))
+            self._inside += 1
+            try:
+                await answer(scope, _bounded(receive, self._most_bytes), _with_headers(send))
+            finally:
+                self._inside -= 1
 
     def _answer(self, scope: Scope, headers: Headers) -> Response | None:
         """Return the answer to a request that does not get through."""
         host = headers.get("host", "")
-        if is_own(self._door.host) and _name(host) not in OWN_NAMES:
+        if self._is_own and _name(host) not in OWN_NAMES:
             return _refused(403, f"This server does not answer to the name {host!r}. Open it as localhost.")
         if scope["path"] == _OPEN:
             return None
+        if self._inside >= self._most_requests:
+            return _refused(503, f"{self._inside} requests are being answered, which is the limit. Try again soon.")
         entering = self._entering(scope)
         if entering is not None:
             return entering
@@ -196,10 +208,9 @@ def _bounded(receive: Receive, most: int) -> Receive:
 def _with_headers(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in _ALWAYS.items():
-                headers.setdefault(name, value)
-            headers.setdefault("Cache-Control", "no-store")
+            given = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in given}
+            message["headers"] = given + [header for header in _ALWAYS_RAW if header[0] not in names]
         await send(message)
 
     return sending

@@ -11,6 +11,8 @@ class Limits:
 
     Attributes
     ----------
+    requests : int
+        That are being received or answered at the same time.
     request_bytes : int
         Of one request, all its images together.
     image_bytes, image_pixels : int
@@ -23,6 +25,7 @@ class Limits:
         Images that were seen and may still be taught without sending them again; about 5 kB each.
     """
 
+    requests: int = 96
     request_bytes: int = 64 * 2**20
     image_bytes: int = 32 * 2**20
     image_pixels: int = 50_000_000

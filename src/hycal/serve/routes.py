@@ -11,14 +11,17 @@ from fastapi.concurrency import run_in_threadpool
 from hycal._version import __version__
 from hycal.errors import HyCalError
 from hycal.project import Receipt, find_class
-from hycal.project.answering import answer as answers_of
-from hycal.serve import shapes, telling
-from hycal.serve.embeddings import NPY, rows_of
+from hycal.serve import asking, shapes, telling
+from hycal.serve.embeddings import EMBEDDINGS, NPY, PREFIX, TOP, AnswersToEmbeddings
 from hycal.serve.service import Look, Service, Stopwatch, Upload
-from hycal.validation import Floats
+from hycal.serve.threads import ANSWERING, LOOKING, on
 
 Top = Annotated[int, Query(ge=1, le=50, description="Classes to tell for each image.")]
 Why = Annotated[bool, Query(description="Add the evidence: shares of the score, nearest learned images.")]
+Unknown = Annotated[
+    float | None,
+    Query(gt=0, lt=1, description="Tell which fit no learned class, where this share of learned images may be wrong."),
+]
 Files = Annotated[list[UploadFile], File(description="Image files.")]
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -27,16 +30,17 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     403: {"model": shapes.Problem, "description": "Asked from another web site, or under another name."},
     404: {"model": shapes.Problem, "description": "The image is not at hand; send it again."},
     413: {"model": shapes.Problem, "description": "Larger than the limits allow."},
-    503: {"model": shapes.Problem, "description": "Another program is changing the model."},
+    503: {"model": shapes.Problem, "description": "Another program is changing the model, or too many ask at once."},
     507: {"model": shapes.Problem, "description": "The disk is full, or the folder may not be written."},
 }
 
 
-def api(service: Service) -> APIRouter:
+def api(service: Service, embeddings: AnswersToEmbeddings) -> APIRouter:
     """Return the routes of one service."""
-    router = APIRouter(prefix="/api", responses=_REFUSALS)
-    for group in (_reading, _answering, _changing):
-        group(router, service)
+    router = APIRouter(prefix=PREFIX, responses=_REFUSALS)
+    _reading(router, service)
+    _answering(router, service, embeddings)
+    _changing(router, service)
     return router
 
 
@@ -89,29 +93,38 @@ def _reading(router: APIRouter, service: Service) -> None:
         )
 
 
-def _answering(router: APIRouter, service: Service) -> None:
-    def told(looks: Sequence[Look], top: int, why: bool, watch: Stopwatch) -> shapes.Answers:
+def _answering(router: APIRouter, service: Service, embeddings: AnswersToEmbeddings) -> None:
+    def told(looks: Sequence[Look], top: int, why: bool, error: float | None, watch: Stopwatch) -> shapes.Answers:
         state = service.state
         usable = [look.example.row for look in looks if look.example is not None]
         with watch.on("answering"):
-            found = iter(answers_of(state, usable, top=top, why=why))
-        told = [telling.answer(state, look, () if look.example is None else next(found)) for look in looks]
+            found = iter(service.answers(state, usable, top=top, why=why))
+            unknown = iter(service.unknown(state, usable, error))
+        told = [
+            telling.answer(state, look, (), None)
+            if look.example is None
+            else telling.answer(state, look, next(found), next(unknown))
+            for look in looks
+        ]
         return shapes.Answers(model=state.hash, answers=told, milliseconds=watch.spent)
 
+    def again(images: Sequence[str], top: int, why: bool, error: float | None) -> shapes.Answers:
+        examples = [service.image(image) for image in images]
+        return told([Look(example.name, example) for example in examples], top, why, error, Stopwatch())
+
     @router.post("/classify", summary="Classify images")
-    def classify(files: Files, top: Top = 5, why: Why = False) -> shapes.Answers:
-        watch = Stopwatch()
-        with watch.on("embedding"):
-            looks = service.look(_uploads(files, service))
-        return told(looks, top, why, watch)
+    async def classify(files: Files, top: Top = TOP, why: Why = False, unknown: Unknown = None) -> shapes.Answers:
+        looks, watch = await on(LOOKING, _looked, service, files)
+        return await on(ANSWERING, told, looks, top, why, unknown, watch)
 
     @router.post("/answers", summary="Classify images that were sent before")
-    def answers(asked: shapes.Images, top: Top = 5, why: Why = False) -> shapes.Answers:
-        examples = [service.image(image) for image in asked.images]
-        return told([Look(example.name, example) for example in examples], top, why, Stopwatch())
+    async def answers(
+        asked: asking.Images, top: Top = TOP, why: Why = False, unknown: Unknown = None
+    ) -> shapes.Answers:
+        return await on(ANSWERING, again, asked.images, top, why, unknown)
 
     @router.post(
-        "/classify-embeddings",
+        EMBEDDINGS,
         summary="Classify embeddings",
         response_model=shapes.Answers,
         description='JSON `{"rows": [[...], ...]}`, or the bytes of a float32 .npy file of shape (n, d).',
@@ -119,25 +132,20 @@ def _answering(router: APIRouter, service: Service) -> None:
             "requestBody": {
                 "required": True,
                 "content": {
-                    "application/json": {"schema": shapes.Rows.model_json_schema()},
+                    "application/json": {"schema": asking.Rows.model_json_schema()},
                     NPY: {"schema": {"type": "string", "format": "binary"}},
                 },
             }
         },
     )
-    async def classify_embeddings(request: Request, top: Top = 5) -> Response:
-        body = await request.body()
-        kind = request.headers.get("content-type", "")
-        told = await run_in_threadpool(_embeddings_told, service, body, kind, top)
-        return Response(told, media_type="application/json")
+    async def classify_embeddings(request: Request, top: Top = TOP, unknown: Unknown = None) -> Response:
+        return await embeddings(request, top, unknown)
 
 
-def _embeddings_told(service: Service, body: bytes, kind: str, top: int) -> bytes:
-    rows: Floats = rows_of(body, kind, most=service.limits.rows)
-    state, watch = service.state, Stopwatch()
-    with watch.on("answering"):
-        found = answers_of(state, rows, top=top)
-    return telling.answers_to_embeddings(state, found, watch.spent)
+def _looked(service: Service, files: Sequence[UploadFile]) -> tuple[list[Look], Stopwatch]:
+    watch = Stopwatch()
+    with watch.on("embedding"):
+        return service.look(_uploads(files, service)), watch
 
 
 def _changing(router: APIRouter, service: Service) -> None:
@@ -145,39 +153,43 @@ def _changing(router: APIRouter, service: Service) -> None:
         watch = Stopwatch()
         with watch.on("changing"):
             receipt = change()
-        return telling.changed(receipt, watch.spent)
+        return telling.changed(service, service.state, receipt, watch.spent)
 
-    @router.post("/images", summary="Send images to learn them afterwards; nothing is learned yet")
-    def images(files: Files) -> shapes.SeenImages:
-        watch = Stopwatch()
-        with watch.on("embedding"):
-            looks = service.look(_uploads(files, service))
+    def corrected(receipt: shapes.Changed, image: str, top: int, why: bool) -> shapes.Corrected:
+        state, example = service.state, service.image(image)
+        watch = Stopwatch(dict(receipt.milliseconds))
+        with watch.on("answering"):
+            found = service.answer_at_once(state, example, top=top, why=why)
+        told = telling.answer(state, Look(example.name, example), found, None)
+        return shapes.Corrected(**{**vars(receipt), "milliseconds": watch.spent}, answer=told)
+
+    def seen(files: Sequence[UploadFile]) -> shapes.SeenImages:
+        looks, watch = _looked(service, files)
         state = service.state
         return shapes.SeenImages(images=[telling.seen(state, look) for look in looks], milliseconds=watch.spent)
 
+    @router.post("/images", summary="Send images to learn them afterwards; nothing is learned yet")
+    async def images(files: Files) -> shapes.SeenImages:
+        return await on(LOOKING, seen, files)
+
     @router.post("/learn", summary="Learn images that were sent before, in one step")
-    def learn(asked: shapes.Learning) -> shapes.Changed:
+    def learn(asked: asking.Learning) -> shapes.Changed:
         return changed(lambda: service.learn(asked.labels))
 
     @router.post("/correct", summary="Say what an image shows")
-    def correct(asked: shapes.Correcting, top: Top = 5, why: Why = False) -> shapes.Corrected:
-        receipt = changed(lambda: service.correct(asked.image, asked.label))
-        state, example = service.state, service.image(asked.image)
-        watch = Stopwatch(dict(receipt.milliseconds))
-        with watch.on("answering"):
-            (found,) = answers_of(state, [example.row], top=top, why=why)
-        told = telling.answer(state, Look(example.name, example), found)
-        return shapes.Corrected(**{**receipt.model_dump(), "milliseconds": watch.spent}, answer=told)
+    async def correct(asked: asking.Correcting, top: Top = TOP, why: Why = False) -> shapes.Corrected:
+        receipt = await run_in_threadpool(changed, lambda: service.correct(asked.image, asked.label))
+        return await on(ANSWERING, corrected, receipt, asked.image, top, why)
 
     @router.post("/rename", summary="Rename a class or a domain")
-    def rename(asked: shapes.Renaming) -> shapes.Changed:
+    def rename(asked: asking.Renaming) -> shapes.Changed:
         return changed(lambda: service.rename(asked.old, asked.new))
 
     @router.post("/forget", summary="Forget a class, a domain or an image, exactly")
-    def forget(asked: shapes.Forgetting) -> shapes.Changed:
+    def forget(asked: asking.Forgetting) -> shapes.Changed:
         target = asked.name if asked.image is None else bytes.fromhex(asked.image)
         assert target is not None
-        return changed(lambda: service.project.forget(target, for_good=asked.for_good))
+        return changed(lambda: service.forget(target, for_good=asked.for_good))
 
     @router.post("/undo", summary="Take the last change back")
     def undo() -> shapes.Changed:

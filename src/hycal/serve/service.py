@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+import numpy.typing as npt
 
 from hycal.classifiers import HyCal
 from hycal.embedding import ImageBytes
+from hycal.embedding.forgetting import forget_images
 from hycal.embedding.sources import ImageError
+from hycal.encoders.files import embeddings_folder
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
-from hycal.project import Arrival, Example, Project, Receipt, State, find, split_label
+from hycal.project import Arrival, Example, Project, Receipt, State, find, gone, split_label
 from hycal.project.advising import Advice, advise
+from hycal.project.answering import Answer, Ranking, answer, rank
 from hycal.project.images import see, text_embeddings
 from hycal.project.mapping import class_map
-from hycal.serve.latest import Latest
+from hycal.rejection import Familiarity, rejected
+from hycal.serve.latest import Latest, much_the_same, same_classes
 from hycal.serve.limits import Limits
 from hycal.serve.tray import Tray
 from hycal.validation import Floats, Label
@@ -67,7 +73,7 @@ class Stopwatch:
 
     spent: dict[str, float] = field(default_factory=dict)
 
-    @contextmanager
+    @contextlib.contextmanager
     def on(self, what: str) -> Iterator[None]:
         """Count the time of a block."""
         began = time.perf_counter()
@@ -101,6 +107,8 @@ class Service:
         self._tray = Tray(self.limits.tray)
         self._advice = Latest(advise)
         self._map = Latest(class_map)
+        self._temperature = Latest(lambda state: state.classifier.temperature_, still=much_the_same)
+        self._familiarity = Latest(_familiarity, still=same_classes)
 
     @property
     def state(self) -> State:
@@ -130,6 +138,36 @@ class Service:
             raise UnknownImageError(f"The image {identity[:12]} is not at hand any more. Send it again.")
         return found
 
+    def answers(self, state: State, rows: npt.ArrayLike, *, top: int, why: bool = False) -> list[Answer]:
+        """Return answers; percentages by the temperature of a model that was much the same."""
+        return answer(state, rows, top=top, why=why, temperature=self._temperature(state) if state.shelves else None)
+
+    def answer_at_once(self, state: State, example: Example, *, top: int, why: bool = False) -> Answer:
+        """Return the answer to an image that was just learned, by the last temperature: nobody waits for a new one."""
+        (found,) = answer(state, [example.row], top=top, why=why, temperature=self._temperature.at_hand(state))
+        return found
+
+    def ranking(self, state: State, rows: npt.ArrayLike, *, top: int) -> Ranking:
+        """Return the best classes of many rows, as `answers` does; for whoever needs no object for each of them."""
+        return rank(state, rows, top=top, temperature=self._temperature(state) if state.shelves else None)
+
+    def unknown(self, state: State, rows: Sequence[Floats] | Floats, error: float | None) -> Sequence[bool | None]:
+        """Return which embeddings fit no learned class; None where nobody asks, or no class has two images."""
+        if error is None or not len(rows) or not any(len(shelf.examples) > 1 for shelf in state.shelves.values()):
+            return [None] * len(rows)
+        known = self._familiarity(state)
+        queries = state.classifier._queries(rows)
+        found: list[bool] = rejected(known(queries), known.threshold(error)).tolist()
+        return found
+
+    def warm(self) -> None:
+        """Work out what the first question will need, so that it need not wait for it."""
+        state = self.state
+        if state.shelves:
+            with contextlib.suppress(HyCalError):  # whoever asks is told
+                self._temperature(state)
+                self._familiarity(state)
+
     def correct(self, identity: str, label: str) -> Receipt:
         """Say what an image shows; see `Project.correct`."""
         check_class_name(label)
@@ -153,6 +191,16 @@ class Service:
                 "Nothing was learned; send them again."
             )
         return self.project.learn(arrivals, self._texts(dict.fromkeys(labels.values())))
+
+    def forget(self, target: str | bytes, *, for_good: bool) -> Receipt:
+        """Forget a class, a domain or an image; if for good, in the undo, in memory and in the embedding cache too."""
+        before = self.state
+        receipt = self.project.forget(target, for_good=for_good)
+        if for_good:
+            lost = gone(before, self.state)
+            self._tray.drop(lost)
+            forget_images(embeddings_folder(), lost)
+        return receipt
 
     def rename(self, old: str, new: str) -> Receipt:
         """Rename a class or a domain."""
@@ -180,6 +228,10 @@ class Service:
         if self.encoder is None:
             raise HyCalError(f"Images cannot be embedded here. {self._why_no_encoder}".strip())
         return self.encoder
+
+
+def _familiarity(state: State) -> Familiarity:
+    return state.classifier._familiarity(state.classifier._current())
 
 
 def check_class_name(label: str) -> None:

@@ -1,4 +1,5 @@
-"""Changes move from the journal into the model file when nobody is changing anything, and when the server ends."""
+"""Changes move from the journal into the model file when nobody is changing anything, when they are many, and when the
+server ends."""
 
 from __future__ import annotations
 
@@ -9,20 +10,22 @@ from contextlib import contextmanager
 
 from hycal.errors import HyCalError
 from hycal.project import Project
+from hycal.project.project import MOST_FRAMES
 
 SECONDS_OF_QUIET = 2.0
+MANY = MOST_FRAMES // 2  # changes: beyond MOST_FRAMES, the next one would have to wait for the file
 _log = logging.getLogger(__name__)
 
 
 @contextmanager
 def settling(project: Project, *, seconds: float = SECONDS_OF_QUIET) -> Iterator[None]:
-    """Let the file take the journal in whenever the model did not change for some seconds, and at the end."""
+    """Let the file take the journal in when the model did not change for some seconds, or often, and at the end."""
     ending = threading.Event()
 
     def work() -> None:
         last = project.state
         while not ending.wait(seconds):
-            if project.state is last:
+            if project.state is last or project.waiting >= MANY:
                 _settle(project)
             last = project.state
 

@@ -1,65 +1,8 @@
-"""What goes over the wire, as the OpenAPI document describes it."""
+"""What is told over the wire, as the OpenAPI document describes it."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
-Identity = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Content hash of an image, hexadecimal.")]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-
-
-class Asked(BaseModel):
-    """A request: nothing that is not described here."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Rows(Asked):
-    """Embeddings to classify."""
-
-    rows: Annotated[list[list[float]], Field(min_length=1)]
-
-
-class Images(Asked):
-    """Images that were sent before."""
-
-    images: Annotated[list[Identity], Field(max_length=1000)]
-
-
-class Correcting(Asked):
-    """What an image shows."""
-
-    image: Identity
-    label: Name
-
-
-class Learning(Asked):
-    """Images that were sent before, with the label of each."""
-
-    labels: Annotated[dict[Identity, Name], Field(min_length=1)]
-
-
-class Renaming(Asked):
-    """A class or a domain, and its new name."""
-
-    old: Name
-    new: Name
-
-
-class Forgetting(Asked):
-    """A class or a domain by name, or one image by its content hash; for good, or to be undone."""
-
-    name: Name | None = None
-    image: Identity | None = None
-    for_good: bool = False
-
-    @model_validator(mode="after")
-    def _one(self) -> Forgetting:
-        if (self.name is None) == (self.image is None):
-            raise ValueError("say either the name of a class or domain, or one image")
-        return self
+from pydantic import BaseModel
 
 
 class Problem(BaseModel):
@@ -137,12 +80,16 @@ class Candidate(BaseModel):
 
 
 class Answer(BaseModel):
-    """The answer to one image: candidates, best first, or the problem with it; `learned_as` if the model knows it."""
+    """The answer to one image: candidates, best first, or the problem with it; `learned_as` if the model knows it.
+
+    `unknown` tells whether it fits no learned class; null if that was not asked, or no class has two images.
+    """
 
     name: str
     image: str | None
     problem: str | None
     learned_as: str | None
+    unknown: bool | None
     candidates: list[Candidate]
 
 
@@ -177,8 +124,23 @@ class Skipped(BaseModel):
     reason: str
 
 
+class ClassRow(BaseModel):
+    """One class with some of its images."""
+
+    label: str
+    domain: str
+    name: str
+    shots: int
+    images: list[str]
+
+
 class Changed(BaseModel):
-    """A change that is on the disk: the model's hash before and after, and the images learned or forgotten by class."""
+    """A change that is on the disk, and what a table of the classes needs to follow it.
+
+    Hashes of the model before and after; images learned or forgotten, by class; the model as a whole; the rows of the
+    classes that changed, and the labels that are gone. Should another change have come in between, `info.model` is not
+    `after`: ask for all classes again.
+    """
 
     action: str
     what: str
@@ -188,22 +150,15 @@ class Changed(BaseModel):
     skipped: list[Skipped]
     undoable: bool
     milliseconds: dict[str, float]
+    info: Info
+    rows: list[ClassRow]
+    gone: list[str]
 
 
 class Corrected(Changed):
     """A correction, and what the model answers to that image now."""
 
     answer: Answer
-
-
-class ClassRow(BaseModel):
-    """One class with some of its images."""
-
-    label: str
-    domain: str
-    name: str
-    shots: int
-    images: list[str]
 
 
 class Classes(BaseModel):

@@ -12,6 +12,7 @@ from hycal.project.advising import Advice
 from hycal.project.history import undoable
 from hycal.serve import shapes
 from hycal.serve.service import Look, Service
+from hycal.validation import Label
 
 _SHOWN = 4  # images of a class in the table
 
@@ -27,7 +28,7 @@ def info(service: Service, state: State) -> shapes.Info:
         encoder=state.space.name,
         can_embed=service.encoder is not None,
         classes=len(state.labels),
-        images=len(state.examples),
+        images=sum(len(shelf.examples) for shelf in state.shelves.values()),
         domains={domain: len(labels) for domain, labels in state.domains.items()},
         bytes=service.project.path.stat().st_size if service.project.exists else 0,
         undo=None if last is None else f"{last.action}: {last.what}",
@@ -35,33 +36,39 @@ def info(service: Service, state: State) -> shapes.Info:
     )
 
 
-def answer(state: State, look: Look, found: answering.Answer) -> shapes.Answer:
+def answer(state: State, look: Look, found: answering.Answer, unknown: bool | None) -> shapes.Answer:
     """Tell the answer to one image."""
     return shapes.Answer(
         name=look.name,
         image=_image(look.example),
         problem=look.problem,
         learned_as=_label(state, look.example),
+        unknown=unknown,
         candidates=[_candidate(item) for item in found],
     )
 
 
-def answers_to_embeddings(state: State, found: Sequence[answering.Answer], milliseconds: Mapping[str, float]) -> bytes:
+def answers_to_embeddings(
+    state: State, found: answering.Ranking, unknown: Sequence[bool | None], milliseconds: Mapping[str, float]
+) -> bytes:
     """Tell answers to embeddings as JSON of `shapes.Answers`.
 
     Programs send thousands of rows; to make and check an object for each candidate would take as long as the answers.
     """
-    unknown = {"image": None, "problem": None, "learned_as": None}
+    labels = state.labels
     answers = [
         {
             "name": str(number),
-            **unknown,
+            "image": None,
+            "problem": None,
+            "learned_as": None,
+            "unknown": rejected,
             "candidates": [
-                {"label": str(item.label), "score": item.score, "probability": item.probability, "evidence": None}
-                for item in candidates
+                {"label": str(labels[column]), "score": score, "probability": chance, "evidence": None}
+                for column, score, chance in ranked
             ],
         }
-        for number, candidates in enumerate(found)
+        for number, (ranked, rejected) in enumerate(zip(found, unknown, strict=True))
     ]
     return to_json({"model": state.hash, "answers": answers, "milliseconds": milliseconds})
 
@@ -73,8 +80,8 @@ def seen(state: State, look: Look) -> shapes.SeenImage:
     )
 
 
-def changed(receipt: Receipt, milliseconds: Mapping[str, float]) -> shapes.Changed:
-    """Tell what a change did."""
+def changed(service: Service, state: State, receipt: Receipt, milliseconds: Mapping[str, float]) -> shapes.Changed:
+    """Tell what a change did, and what became of the classes that it touched."""
     return shapes.Changed(
         action=receipt.action,
         what=receipt.what,
@@ -84,23 +91,25 @@ def changed(receipt: Receipt, milliseconds: Mapping[str, float]) -> shapes.Chang
         skipped=[shapes.Skipped(name=item.name, reason=item.reason) for item in receipt.skipped],
         undoable=receipt.undoable,
         milliseconds=dict(milliseconds),
+        info=info(service, state),
+        rows=[_row(state, label) for label in receipt.touched if label in state.shelves],
+        gone=[str(label) for label in receipt.touched if label not in state.shelves],
     )
 
 
 def classes(state: State) -> shapes.Classes:
     """Tell the classes."""
-    return shapes.Classes(
-        model=state.hash,
-        classes=[
-            shapes.ClassRow(
-                label=str(label),
-                domain=state.shelves[label].domain,
-                name=split_label(label)[1],
-                shots=len(state.shelves[label].examples),
-                images=[_hex(example) for example in state.shelves[label].examples[:_SHOWN]],
-            )
-            for label in state.labels
-        ],
+    return shapes.Classes(model=state.hash, classes=[_row(state, label) for label in state.labels])
+
+
+def _row(state: State, label: Label) -> shapes.ClassRow:
+    shelf = state.shelves[label]
+    return shapes.ClassRow(
+        label=str(label),
+        domain=shelf.domain,
+        name=split_label(label)[1],
+        shots=len(shelf.examples),
+        images=[_hex(example) for example in shelf.examples[:_SHOWN]],
     )
 
 

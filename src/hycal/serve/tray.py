@@ -43,3 +43,9 @@ class Tray:
             if identity in self._examples:
                 self._examples.move_to_end(identity)
             return self._examples.get(identity)
+
+    def drop(self, identities: Iterable[bytes]) -> None:
+        """Forget these images."""
+        with self._touching:
+            for identity in identities:
+                self._examples.pop(identity, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -64,6 +64,21 @@ def drawing(
 def style(place: int) -> dict[str, Any]:
     """Return the colour and the marker of the line or cloud at a place."""
     return {"color": COLOURS[place % len(COLOURS)], "marker": _MARKERS[place % len(_MARKERS)]}
+
+
+def name_points(ax: Any, names: Sequence[str], x: Iterable[float], y: Iterable[float]) -> None:
+    """Write names beside finite points, each moved up as far as it would cover another."""
+    height, letter = 7.5, 3.6  # points, of the small type
+    found = sorted((b, a, name) for name, a, b in zip(names, x, y, strict=True) if np.isfinite([a, b]).all())
+    taken: list[tuple[float, float, float]] = []
+    for b, a, name in found:
+        left, low = ax.transData.transform((a, b)) * 72.0 / ax.figure.dpi + 3.0
+        right, rise = left + letter * len(name), 0.0
+        for start, stop, level in taken:  # from the lowest up
+            if start < right and left < stop and abs(low + rise - level) < height:
+                rise = level + height - low
+        taken = sorted([*taken, (left, right, low + rise)], key=lambda label: label[2])
+        ax.annotate(name, (a, b), xytext=(3, 3 + rise), textcoords="offset points", fontsize=6.5)
 
 
 def heat_map(ax: Any, values: Doubles, rows: Sequence[str], columns: Sequence[str], *, low: float, high: float) -> None:

@@ -4,10 +4,11 @@ import { batches, post, upload } from "./api.js";
 import { card } from "./card.js";
 import { zone } from "./choosing.js";
 import { $, h, plural, say, trying } from "./dom.js";
-import { store } from "./store.js";
+import { quiet, store } from "./store.js";
 
+const QUESTION = "top=5&unknown=0.05"; // one learned image of twenty may be called unknown
 const MOST_CARDS = 200;
-const MOST_AT_ONCE = 500; // answers asked for again in one request
+const AT_ONCE = 24; // answers asked for again in one request: a click meanwhile hardly waits for it
 
 const asked = []; // {file, answer, card}: newest drop first
 let parts = null;
@@ -17,8 +18,7 @@ export const ask = {
     if (!parts) build(section);
     parts.zone.hidden = !store.info?.classes;
     parts.empty.hidden = Boolean(store.info?.classes);
-    if (asked.length && asked.some((item) => item.model !== store.info.model)) return again();
-    return undefined;
+    return again();
   },
   take,
 };
@@ -49,7 +49,7 @@ async function take(items) {
     let done = 0;
     Object.assign(parts.progress, { hidden: false, max: items.length, value: 0 });
     for (const batch of batches(items, store.info.limits)) {
-      const { answers, model } = await upload("classify?top=5", batch);
+      const { answers, model } = await upload(`classify?${QUESTION}`, batch);
       const fresh = answers.map((answer, number) => ({ ...batch[number], answer, model, card: null }));
       asked.unshift(...fresh);
       draw(fresh);
@@ -67,21 +67,46 @@ function draw(fresh) {
   summarise();
 }
 
-/** The model has changed: ask it again what it was asked before. */
+let renewing = false;
+
+/** The model has changed: ask it again what it was asked before, first what is on the screen. */
 async function again() {
-  const model = store.info.model;
-  const wanted = asked.filter((item) => item.answer.image && item.model !== model).slice(0, MOST_AT_ONCE);
-  if (!wanted.length || !store.info.classes) return;
+  if (renewing) return; // the next round sees the newest model
+  renewing = true;
   try {
-    const found = await post("answers?top=5", { images: wanted.map((item) => item.answer.image) });
-    found.answers.forEach((answer, number) => {
-      const item = wanted[number];
-      item.model = found.model;
-      item.card.update({ ...answer, name: item.answer.name });
-    });
+    while (outdated().length && store.info.classes) {
+      await quiet();
+      await renew(outdated().slice(0, AT_ONCE));
+    }
+  } finally {
+    renewing = false;
+  }
+}
+
+function outdated() {
+  const found = asked.filter((item) => item.answer.image && item.model !== store.info.model);
+  const near = found.filter(({ card: { element } }) => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return element.isConnected && bottom > 0 && top < innerHeight;
+  });
+  return near.length ? near : found;
+}
+
+async function renew(items) {
+  const { model } = store.info;
+  const before = items.map((item) => item.model);
+  let found = { answers: [] };
+  try {
+    found = await post(`answers?${QUESTION}`, { images: items.map((item) => item.answer.image) });
   } catch (error) {
     if (error.status !== 404) throw error; // the server was started again: the images are sent again when they are needed
   }
+  items.forEach((item, number) => {
+    if (item.model !== before[number]) return; // it was corrected meanwhile, and has the newer answer
+    item.model = model;
+    const answer = found.answers[number];
+    if (answer) item.card.update({ ...answer, name: item.answer.name });
+  });
   summarise();
 }
 
@@ -113,9 +138,9 @@ function save() {
   const quoted = (text) => `"${String(text).replaceAll('"', '""').replace(/^([=+\-@])/, "'$1")}"`;
   const lines = asked.map(({ path, answer }) => {
     const best = answer.candidates[0];
-    return [path, best?.label ?? "", best?.probability.toFixed(4) ?? "", answer.problem ?? ""].map(quoted).join(",");
+    return [path, best?.label ?? "", best?.probability.toFixed(4) ?? "", answer.unknown ? "unknown" : "", answer.problem ?? ""].map(quoted).join(",");
   });
-  const url = URL.createObjectURL(new Blob([["image,label,probability,problem", ...lines].join("\n")], { type: "text/csv" }));
+  const url = URL.createObjectURL(new Blob([["image,label,probability,unknown,problem", ...lines].join("\n")], { type: "text/csv" }));
   h("a", { href: url, download: "answers.csv" }).click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }

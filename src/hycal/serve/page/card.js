@@ -3,7 +3,7 @@
 import { post, upload } from "./api.js";
 import { drawn, h, named, percent, say, split, trying } from "./dom.js";
 import { evidence } from "./evidence.js";
-import { colour, refresh, store, undo } from "./store.js";
+import { colour, follow, store, undo } from "./store.js";
 
 /** Make the card of {file, path, answer, model}. */
 export function card(item) {
@@ -13,18 +13,26 @@ export function card(item) {
   const element = h("li", { className: "card", tabIndex: -1 }, picture, body);
   element.addEventListener("keydown", (event) => {
     const choice = item.answer.candidates[Number(event.key) - 1];
-    if (choice && !event.target.closest("input") && !event.ctrlKey && !event.altKey && !event.metaKey) correct(choice.label);
+    if (choice && !event.target.closest("input") && !event.ctrlKey && !event.altKey && !event.metaKey) correct(choice.label, event);
   });
 
+  /** Show a new answer, but take nothing from under the hands of whoever is at this card. */
   function update(answer) {
+    if (JSON.stringify(answer) === JSON.stringify(item.answer)) return;
     const changed = best(answer) !== best(item.answer);
     item.answer = answer;
+    if (body.querySelector("form")) return; // it is drawn when the form is closed
+    const reading = body.querySelector("details")?.open;
+    const place = [...body.querySelectorAll("button, summary")].indexOf(document.activeElement);
     draw();
+    if (reading) body.querySelector("details").open = true;
+    if (place >= 0) (body.querySelectorAll("button, summary")[place] ?? element).focus({ preventScroll: true });
     if (changed) flash(element);
   }
 
   function draw(note) {
     const { answer } = item;
+    body.classList.toggle("doubtful", Boolean(answer.unknown && !answer.learned_as));
     body.replaceChildren(
       h("p", { className: "name quiet", title: item.path }, item.path),
       ...(answer.problem ? [h("p", { className: "problem" }, `Cannot be used: ${answer.problem}`)] : told(answer).filter(Boolean)),
@@ -38,13 +46,14 @@ export function card(item) {
     return [
       h("p", { className: "best" }, h("span", { className: "dot", data: { colour: colour(split(top.label)[0]) } }), named(top.label), h("span", { className: "sure" }, percent(top.probability))),
       h("meter", { min: 0, max: 1, value: top.probability, "aria-label": `Confidence ${percent(top.probability)}` }),
+      answer.unknown && !answer.learned_as && h("p", { className: "unlike" }, "Unlike anything it has learned: perhaps none of these."),
       answer.learned_as && h("p", { className: "learned" }, `✓ learned as ${answer.learned_as}`),
       h(
         "div",
         { className: "choices", role: "group", "aria-label": "What is it really?" },
-        !answer.learned_as && h("button", { className: "right", title: "Learn it as this class (key 1)", onclick: () => correct(top.label) }, "✓ Right"),
+        !answer.learned_as && h("button", { className: "right", title: "Learn it as this class (key 1)", onclick: (event) => correct(top.label, event) }, "✓ Right"),
         others.map((other, place) =>
-          h("button", { title: `${other.label} (key ${place + 2})`, onclick: () => correct(other.label) }, split(other.label)[1], h("small", {}, percent(other.probability))),
+          h("button", { title: `${other.label} (key ${place + 2})`, onclick: (event) => correct(other.label, event) }, split(other.label)[1], h("small", {}, percent(other.probability))),
         ),
         h("button", { className: "other", onclick: (event) => openOther(event.target) }, "Another…"),
       ),
@@ -64,17 +73,17 @@ export function card(item) {
     const input = h("input", {
       list: "labels", placeholder: `${domain}/…`, autocomplete: "off", "aria-label": "Class that the image shows", required: true,
       oninput: () => { hint.textContent = input.value.trim() ? meaning(input.value, domain).hint : ""; },
-      onkeydown: (event) => event.key === "Escape" && draw(),
+      onkeydown: (event) => { if (event.key === "Escape") { draw(); body.querySelector("button.other").focus(); } },
     });
-    const form = h("form", { className: "other", onsubmit: (event) => { event.preventDefault(); correct(meaning(input.value, domain).label); } },
+    const form = h("form", { className: "other", onsubmit: (event) => { event.preventDefault(); correct(meaning(input.value, domain).label, event); } },
       input, h("button", { className: "main" }, "Learn"), hint);
     button.replaceWith(form);
     input.focus();
   }
 
-  const correct = (label) =>
+  /** Learn the image as a class; the time that is told is from the event itself, whatever it had to wait for. */
+  const correct = (label, { timeStamp: began }) =>
     trying(async () => {
-      const began = performance.now();
       const receipt = await withImage((image) => post("correct?top=5", { image, label }));
       item.model = receipt.after;
       item.answer = { ...receipt.answer, name: item.answer.name };
@@ -84,9 +93,9 @@ export function card(item) {
       draw(noteOf(receipt, spent));
       element.dataset.ms = spent;
       flash(element);
-      element.focus({ preventScroll: true });
+      if (document.activeElement === document.body) element.focus({ preventScroll: true }); // nobody has gone on elsewhere
       say(`Learned as ${label}. The model answered anew after ${spent} ms.`, { action: "Undo", onaction: undo });
-      await refresh();
+      await follow(receipt);
     });
 
   const noteOf = (receipt, spent) =>

@@ -7,6 +7,17 @@ import { change, colour, store } from "./store.js";
 
 let parts = null;
 let accuracy = { model: "", classes: new Map() };
+const tables = new Map(); // by domain
+const rows = new Map(); // by label: {one, estimate, element}, made again only where one of the first two has changed
+
+/** Pictures come to a row when it comes near the screen: even those that load lazily cost time, by the thousand. */
+const coming = new IntersectionObserver((seen) => {
+  for (const { isIntersecting, target } of seen) {
+    if (!isIntersecting) continue;
+    coming.unobserve(target);
+    target.querySelector(".strip").append(...rows.get(target.dataset.label).one.images.map((image) => thumbnail(image)));
+  }
+}, { rootMargin: "600px" });
 
 export const table = {
   show(section) {
@@ -20,46 +31,96 @@ function build(section) {
   parts = {
     overall: h("p", { className: "quiet", role: "status" }),
     suspects: h("div", { className: "suspects" }),
-    filter: h("input", { type: "search", placeholder: "Find a class", "aria-label": "Find a class", oninput: draw }),
+    filter: h("input", { type: "search", placeholder: "Find a class", "aria-label": "Find a class", oninput: filter }),
     body: h("div", {}),
+    none: h("p", { className: "empty" }),
   };
   section.replaceChildren(h("h2", {}, "Classes"), ...Object.values(parts));
 }
 
 function draw() {
-  const wanted = parts.filter.value.trim().toLowerCase();
   parts.filter.hidden = store.classes.length < 10;
-  const domains = Map.groupBy ? Map.groupBy(store.classes, (one) => one.domain) : grouped(store.classes);
-  const shown = [...domains].map(([domain, all]) => [domain, all.filter(({ label }) => label.toLowerCase().includes(wanted)), all]);
-  parts.body.replaceChildren(
-    ...(store.classes.length
-      ? shown.filter(([, found]) => found.length).map(([domain, found, all]) => domainTable(domain, found, all))
-      : [h("p", { className: "empty" }, "No classes yet. ", h("a", { href: "#teach" }, "Teach the first ones."))]),
-  );
+  const domains = new Map(Object.keys(store.info?.domains ?? {}).map((domain) => [domain, []]));
+  for (const one of store.classes) domains.get(one.domain)?.push(one);
+  const labels = new Set(store.classes.map(({ label }) => label));
+  for (const label of rows.keys()) if (!labels.has(label)) rows.delete(label);
+  for (const domain of tables.keys()) if (!domains.has(domain)) tables.delete(domain);
+  arrange(parts.body, [...domains].map(([domain, all]) => domainTable(domain, all)));
+  filter();
 }
 
-function grouped(rows) {
-  const found = new Map();
-  for (const row of rows) found.set(row.domain, [...(found.get(row.domain) ?? []), row]);
-  return found;
+/** Show the classes whose name holds what was typed. */
+function filter() {
+  const wanted = parts.filter.hidden ? "" : parts.filter.value.trim().toLowerCase();
+  let found = 0;
+  for (const element of parts.body.children) {
+    let any = false;
+    for (const row of element.tBodies[0].rows) {
+      row.hidden = !(row.dataset.label ?? row.dataset.of).toLowerCase().includes(wanted);
+      any ||= !row.hidden;
+    }
+    element.hidden = !any;
+    found += any;
+  }
+  parts.none.hidden = found > 0;
+  if (!found) parts.none.replaceChildren(...(wanted ? [`No class is called anything like “${wanted}”.`] : ["No classes yet. ", h("a", { href: "#teach" }, "Teach the first ones.")]));
 }
 
-function domainTable(domain, found, all) {
-  return h(
+/** Give an element these children, moving none that is in its place already. */
+function arrange(parent, children) {
+  let next = parent.firstElementChild;
+  for (const child of children) {
+    if (child === next) next = next.nextElementSibling;
+    else parent.insertBefore(child, next);
+  }
+  while (next) {
+    const after = next.nextElementSibling;
+    next.remove();
+    next = after;
+  }
+}
+
+function domainTable(domain, all) {
+  if (!tables.has(domain)) tables.set(domain, newTable(domain));
+  const { element, count, dot } = tables.get(domain);
+  count.textContent = ` ${classes(all.length)}`;
+  dot.dataset.colour = colour(domain);
+  arrange(element.tBodies[0], all.flatMap(classRows));
+  return element;
+}
+
+function newTable(domain) {
+  const count = h("span", { className: "quiet" });
+  const dot = h("span", { className: "dot" });
+  const element = h(
     "table",
     {},
-    h("caption", {}, h("span", { className: "dot", data: { colour: colour(domain) } }), h("strong", {}, domain || "no domain"), h("span", { className: "quiet" }, ` ${classes(all.length)}`),
+    h("caption", {}, dot, h("strong", {}, domain || "no domain"), count,
       domain && h("span", { className: "actions" },
         h("button", { className: "plain", "aria-label": `Rename domain ${domain}`, onclick: () => rename(domain, domain, `the domain ${domain}`) }, "Rename"),
-        h("button", { className: "plain", "aria-label": `Forget domain ${domain}`, onclick: () => forget(domain, `the domain ${domain} with ${classes(all.length)}`) }, "Forget"))),
+        h("button", { className: "plain", "aria-label": `Forget domain ${domain}`, onclick: () => forget(domain, `the domain ${domain} with${count.textContent}`) }, "Forget"))),
     h("thead", {}, h("tr", {}, ["Class", "Images", "Told right unseen", ""].map((text) => h("th", { scope: "col" }, text || h("span", { className: "unseen" }, "Actions"))))),
-    h("tbody", {}, found.map(classRow)),
+    h("tbody", {}),
   );
+  return { element, count, dot };
 }
 
-function classRow(one) {
+/** The row of a class, and below it that of its images where it is open. */
+function classRows(one) {
   const estimate = accuracy.model === store.info.model ? accuracy.classes.get(one.label) : undefined;
-  const more = h("button", { className: "strip", "aria-expanded": "false", "aria-label": `Images of ${one.label}`, onclick: () => trying(() => expand(row, more, one)) }, one.images.map((image) => thumbnail(image)));
+  const known = rows.get(one.label);
+  if (known?.one !== one) rows.set(one.label, { one, estimate, element: classRow(one, estimate) });
+  else if (known.estimate !== estimate) {
+    known.estimate = estimate;
+    known.element.cells[2].replaceChildren(told(estimate));
+  }
+  const { element } = rows.get(one.label);
+  const open = element.nextElementSibling?.classList.contains("examples") ? [element.nextElementSibling] : [];
+  return [element, ...open];
+}
+
+function classRow(one, estimate) {
+  const more = h("button", { className: "strip", "aria-expanded": "false", "aria-label": `Images of ${one.label}`, onclick: () => trying(() => expand(row, more, one)) });
   const row = h(
     "tr",
     { data: { label: one.label } },
@@ -70,6 +131,7 @@ function classRow(one) {
       h("button", { className: "plain", "aria-label": `Rename ${one.label}`, onclick: () => rename(one.label, one.name, one.label) }, "Rename"),
       h("button", { className: "plain", "aria-label": `Forget ${one.label}`, onclick: () => forget(one.label, `${one.label} with ${plural(one.shots, "image")}`) }, "Forget")),
   );
+  coming.observe(row);
   return row;
 }
 
@@ -96,8 +158,7 @@ async function estimate() {
     ? `Each image judged by the model that never saw it: ${percent(found.overall.right / found.overall.total)} right (${found.overall.right} of ${found.overall.total}).`
     : "";
   parts.suspects.replaceChildren(...(found.suspects.length ? [suspected(found.suspects)] : []));
-  if (!parts.body.contains(document.activeElement)) draw();
-  else for (const row of parts.body.querySelectorAll("tr[data-label]")) row.children[2].replaceChildren(told(accuracy.classes.get(row.dataset.label)));
+  draw();
 }
 
 function suspected(suspects) {
@@ -119,7 +180,7 @@ async function expand(row, button, one) {
     return;
   }
   const { examples } = await get(`examples?label=${encodeURIComponent(one.label)}`);
-  row.after(h("tr", { className: "examples" }, h("td", { colSpan: 4 }, h("ul", {}, examples.slice(0, 200).map(({ image, name }) =>
+  row.after(h("tr", { className: "examples", data: { of: one.label } }, h("td", { colSpan: 4 }, h("ul", {}, examples.slice(0, 200).map(({ image, name }) =>
     h("li", {}, thumbnail(image, name), h("button", { className: "plain", title: `Forget ${name}`, "aria-label": `Forget the image ${name}`, onclick: () => change("forget", { image }, () => `Forgot one image of ${one.label}`) }, "×")))))));
 }
 

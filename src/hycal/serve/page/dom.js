@@ -71,7 +71,7 @@ export function named(label) {
 }
 
 export function thumbnail(image, alt = "") {
-  return h("img", { className: "thumb", src: `/api/thumbnails/${image}`, alt, loading: "lazy", width: 48, height: 48 });
+  return h("img", { loading: "lazy", className: "thumb", alt, width: 48, height: 48, src: `/api/thumbnails/${image}` }); // lazy first: a source set before it is fetched at once
 }
 
 /** The next frame has been drawn: what was changed before is visible now. */

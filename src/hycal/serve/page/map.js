@@ -45,7 +45,7 @@ function draw(points) {
   };
   const x = spread(points.map((point) => point.x), width);
   const y = spread(points.map((point) => -point.y), height);
-  const placed = points.map((point) => ({ ...point, at: [x(point.x), y(-point.y)], radius: 9 + 4 * Math.log2(1 + point.shots) * (points.length > 100 ? 0.4 : 1) }));
+  const placed = points.map((point) => ({ ...point, at: [x(point.x), y(-point.y)], radius: (9 + 4 * Math.log2(1 + point.shots)) * Math.min(1, 5 / Math.sqrt(points.length)) ** 0.6 }));
   const nodes = placed.map((point, number) => dot(point, number === 0, placed, () => nodes));
   const texts = captions(placed);
   parts.chart.replaceChildren(

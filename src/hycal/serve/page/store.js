@@ -5,12 +5,47 @@ import { $, classes, h, plural, say, trying } from "./dom.js";
 
 export const store = { info: null, classes: [] };
 
+const QUIET = 300; // milliseconds after a change in which nothing is asked that nobody waits for
+let changedAt = -QUIET;
+
+/** Wait until the model has not changed for a moment: a person may be correcting one answer after the other. */
+export async function quiet() {
+  const left = () => changedAt + QUIET - performance.now();
+  while (left() > 0) await new Promise((done) => setTimeout(done, left()));
+}
+
 export async function refresh() {
   const [info, table] = await Promise.all([get("info"), get("classes")]);
   store.info = info;
   store.classes = table.classes;
-  showModel(info);
-  $("labels").replaceChildren(...table.classes.map(({ label }) => h("option", { value: label })));
+  $("labels").replaceChildren(...table.classes.map(option));
+  changed();
+}
+
+/** Follow a change by its receipt alone: what it did not touch stays as it is, object by object. */
+export async function follow({ before, after, info, rows, gone }) {
+  if (before === after) return;
+  if (store.info?.model !== before || info.model !== after) {
+    await refresh(); // somebody else has changed the model too
+    return;
+  }
+  const known = new Map(store.classes.map((one) => [one.label, one]));
+  for (const label of gone) known.delete(label);
+  const fresh = rows.filter(({ label }) => !known.has(label));
+  for (const one of rows) known.set(one.label, one);
+  store.info = info;
+  store.classes = [...known.values()];
+  if (fresh.length) store.classes.sort((one, two) => (one.label < two.label ? -1 : 1));
+  for (const label of gone) $("labels").querySelector(`[value="${CSS.escape(label)}"]`)?.remove();
+  $("labels").append(...fresh.map(option));
+  changed();
+}
+
+const option = ({ label }) => h("option", { value: label });
+
+function changed() {
+  changedAt = performance.now();
+  showModel(store.info);
   document.dispatchEvent(new CustomEvent("model"));
 }
 
@@ -28,7 +63,7 @@ function showModel(info) {
 export const change = (path, body, message) =>
   trying(async () => {
     const receipt = await post(path, body);
-    await refresh();
+    await follow(receipt);
     const changed = receipt.before !== receipt.after;
     say(changed ? message(receipt) : "Nothing changed.", changed && receipt.undoable && path !== "undo" ? UNDO : {});
     return receipt;

@@ -4,7 +4,7 @@ import { batches, post, upload } from "./api.js";
 import { zone } from "./choosing.js";
 import { classes, h, plural, say, trying } from "./dom.js";
 import { grouped } from "./files.js";
-import { refresh, store, undo } from "./store.js";
+import { follow, store, undo } from "./store.js";
 
 let parts = null;
 
@@ -121,7 +121,7 @@ async function learned(all, bar, text, signal) {
   }
   if (!Object.keys(labels).length) throw new Error(`None of these files can be used. The first: ${skipped[0].name}: ${skipped[0].reason}.`);
   const receipt = await post("learn", { labels });
-  await refresh();
+  await follow(receipt);
   return { receipt, skipped: [...skipped, ...receipt.skipped], seconds: (performance.now() - began) / 1000 };
 }
 

@@ -11,7 +11,7 @@ from hycal.bench import metrics
 from hycal.bench.report.blocks import Block, Column, FigureBlock, NotRun, ResultTable, Section
 from hycal.bench.report.collect import Group, Results, Value
 from hycal.bench.report.combining import run_command
-from hycal.bench.report.drawing import drawing, style
+from hycal.bench.report.drawing import drawing, name_points, style
 from hycal.bench.settings import DEFAULT_ORDER
 from hycal.gravity import CLAIMS, Gravity, pooled
 from hycal.validation import Doubles
@@ -117,11 +117,8 @@ def draw_pull(shown: Sequence[Gravity], name: str) -> str:
         for ax, (against, of) in zip(axes, pairs, strict=True):
             for place, one in enumerate(shown):
                 ax.scatter(one.columns[against], one.columns[of], s=24, label=one.method, linewidths=0, **style(place))
-            for domain, *point in zip(
-                shown[-1].domains, *(shown[-1].columns[key] for key in (against, of)), strict=True
-            ):
-                if np.isfinite(point).all():
-                    ax.annotate(domain, point, xytext=(3, 3), textcoords="offset points", fontsize=6.5)
+            ax.margins(x=0.15)  # room for the names
+            name_points(ax, shown[-1].domains, *(shown[-1].columns[key] for key in (against, of)))
             ax.set_xlabel(against)
             ax.set_ylabel(of)
         axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)

@@ -1,0 +1,101 @@
+"""The index of the embedding cache: an sqlite file that knows the shard, and the place in it, of each image's row."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from hycal.errors import HyCalError
+
+SCHEMA_VERSION = 1
+INDEX = "index.sqlite"
+_APPLICATION = 0x48794361  # "HyCa": tells our index from any other sqlite file
+_SECONDS_TO_WAIT = 60  # for another process that is writing a shard
+
+_SCHEMA = """
+CREATE TABLE spaces (id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL);
+CREATE TABLE shards (id INTEGER PRIMARY KEY, space INTEGER NOT NULL REFERENCES spaces(id),
+                     sha256 TEXT NOT NULL, n_rows INTEGER NOT NULL, UNIQUE (space, sha256));
+CREATE TABLE images (space INTEGER NOT NULL, content BLOB NOT NULL,
+                     shard INTEGER NOT NULL REFERENCES shards(id), position INTEGER NOT NULL,
+                     PRIMARY KEY (space, content)) WITHOUT ROWID;
+CREATE INDEX images_of_shard ON images (shard);
+"""
+
+
+@contextlib.contextmanager
+def writing(index: sqlite3.Connection, folder: Path) -> Iterator[None]:
+    """Hold the index's write lock, so that no other process sees, or cleans up, half of a step."""
+    try:
+        index.execute("BEGIN IMMEDIATE")
+        yield
+        index.execute("COMMIT")
+    except (sqlite3.Error, OSError) as error:
+        raise HyCalError(
+            f"The cache {folder} cannot be written: {error}. Rows written before are kept. Check that the disk has "
+            "room, that the folder may be written, and that no other run holds it; then run it again."
+        ) from None
+    finally:
+        if index.in_transaction:
+            index.execute("ROLLBACK")
+
+
+def open_index(path: Path) -> sqlite3.Connection:
+    """Return the index at `path`, made if it is missing; refuse what is none of ours."""
+    with contextlib.ExitStack() as failing:
+        index = _connect(path)
+        failing.callback(index.close)
+        version, application = _prepare_index(path, index)
+        if application != _APPLICATION or version != SCHEMA_VERSION:
+            raise HyCalError(
+                f"The index {path} has schema version {version}; this hycal reads {SCHEMA_VERSION}. "
+                "Use an empty cache folder, or the hycal that made it."
+            )
+        failing.pop_all()
+    return index
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    try:
+        return sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, isolation_level=None)
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from None
+
+
+def _unusable(path: Path, error: sqlite3.Error) -> HyCalError:
+    return HyCalError(
+        f"The index {path} cannot be used: {error}. If no other run is using it, delete the cache folder; "
+        "it is rebuilt from the images."
+    )
+
+
+def _prepare_index(path: Path, index: sqlite3.Connection) -> tuple[int, int]:
+    """Return version and application of the index, after making its tables if it is new."""
+    try:
+        index.execute("PRAGMA synchronous = FULL")
+        index.execute("BEGIN IMMEDIATE")
+        (version,) = index.execute("PRAGMA user_version").fetchone()
+        (application,) = index.execute("PRAGMA application_id").fetchone()
+        (tables,) = index.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not tables:
+            for statement in _SCHEMA.split(";"):
+                index.execute(statement)
+            index.execute(f"PRAGMA application_id = {_APPLICATION}")
+            index.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            version, application = SCHEMA_VERSION, _APPLICATION
+        index.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from None
+    return version, application
+
+
+def enter_shard(index: sqlite3.Connection, space: int, digest: str, n_rows: int) -> int:
+    """Return the number of the shard of these bytes, entered if it is new."""
+    (shard,) = index.execute(
+        "INSERT INTO shards (space, sha256, n_rows) VALUES (?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET n_rows = n_rows RETURNING id",
+        (space, digest, n_rows),
+    ).fetchone()
+    return int(shard)
