@@ -23,6 +23,7 @@ R = TypeVar("R")
 
 LOCAL = "local"
 _FRUITLESS = 3  # rounds in a row that finish nothing, before we give up
+_KNOCKS = 3  # times that we ask Ray's client server for a session, before we give up
 
 
 def each(work: Callable[[T], R], pieces: Sequence[T], *, cluster: str = LOCAL) -> Iterator[tuple[int, R]]:
@@ -128,9 +129,22 @@ def _ray(place: str) -> Iterator[Mapping[str, Any]]:
     register_parallel_backend("ray", Streaming)
     with contextlib.ExitStack() as leaving:
         if not ray.is_initialized():
-            ray.init(address=f"ray:{place}" if place.startswith("//") else place, log_to_driver=False)
+            _start_session(f"ray:{place}" if place.startswith("//") else place)
             leaving.callback(ray.shutdown)
         yield {"backend": "ray", "n_jobs": -1}
+
+
+def _start_session(address: str) -> None:
+    """Join the Ray cluster at `address`. Its client server forks beside gRPC's threads, which now and then kills or
+    hangs the process that was to serve us: the server then aborts the connection, and the next one is served.
+    """
+    import ray
+
+    for _ in range(_KNOCKS - 1):
+        with contextlib.suppress(ConnectionAbortedError):
+            ray.init(address=address, log_to_driver=False)
+            return
+    ray.init(address=address, log_to_driver=False)
 
 
 @contextlib.contextmanager

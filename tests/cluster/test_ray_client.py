@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.load.serving import free_port
+from hycal.cluster import each
+from hycal.errors import HyCalError
 from tests.cluster.checks import check_embedding, check_grid, check_learning
 
-ray_cluster = pytest.importorskip("ray.cluster_utils", reason="needs ray: run `make test-cluster`")
+ray = pytest.importorskip("ray", reason="needs ray: run `make test-cluster`")
+ray_cluster = pytest.importorskip("ray.cluster_utils")
 pytestmark = pytest.mark.filterwarnings("default")
 
 
@@ -22,7 +26,7 @@ def address() -> Iterator[str]:
     port = free_port()
     with pytest.MonkeyPatch.context() as patch:  # the client does not tell workers where its modules are
         patch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-        patch.setenv("RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S", "300")  # a busy machine starts a server in minutes
+        patch.setenv("GRPC_ENABLE_FORK_SUPPORT", "0")  # else the process for a session now and then hangs at its start
         head = {"num_cpus": 1, "ray_client_server_port": port}
         cluster = ray_cluster.Cluster(initialize_head=True, head_node_args=head)
         cluster.add_node(num_cpus=1)
@@ -40,3 +44,25 @@ def test_learning(address: str, tmp_path: Path) -> None:
 
 def test_grid(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_grid(tmp_path, address, monkeypatch)
+
+
+def test_a_session_that_does_not_start_is_asked_for_again(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As happens on a cluster whose head runs without the setting above: the process for a session dies at once."""
+    start, failures = ray.init, iter([ConnectionAbortedError, ConnectionAbortedError])
+
+    def unreliable(**settings: Any) -> Any:
+        for failure in failures:
+            raise failure("Initialization failure from server")
+        return start(**settings)
+
+    monkeypatch.setattr(ray, "init", unreliable)
+    assert sorted(each(abs, [-1, -2], cluster=address)) == [(0, 1), (1, 2)]
+
+
+def test_a_cluster_that_never_gives_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(**_: Any) -> Any:
+        raise ConnectionAbortedError("Initialization failure from server")
+
+    monkeypatch.setattr(ray, "init", never)
+    with pytest.raises(HyCalError, match="Cannot join"):
+        list(each(abs, [-1], cluster="ray://127.0.0.1:1"))
