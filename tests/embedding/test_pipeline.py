@@ -166,11 +166,26 @@ def test_an_image_that_spoils_its_batch_is_reported_alone(tmp_path: Path) -> Non
     assert len(result.rows) == 10 and [Path(skip.name).name for skip in result.skipped] == ["dark.png"]
 
 
+def make_dark_folder(root: Path) -> None:
+    for red in range(2):
+        Image.new("RGB", (9, 9), (red, 0, 0)).save(root / f"{red}.png")
+
+
+def test_images_are_skipped_also_where_the_encoder_refuses_them_all(tmp_path: Path) -> None:
+    make_dark_folder(tmp_path)
+    result = embed(sources_in(tmp_path), StrictEncoder())
+    assert len(result.skipped) == 2 and "the encoder refused it: not finite" in result.skipped[0].reason
+
+
+class BrokenEncoder(TinyEncoder):
+    def encode(self, batch: np.ndarray) -> np.ndarray:
+        raise HyCalError("no weights")
+
+
 def test_an_encoder_that_refuses_everything_stops_the_run(tmp_path: Path) -> None:
-    for name in ("a.png", "b.png"):
-        Image.new("RGB", (9, 9 + len(name)), (ord(name[0]) - 97, 0, 0)).save(tmp_path / name)
-    with pytest.raises(HyCalError, match="not finite"):
-        embed(sources_in(tmp_path), StrictEncoder())
+    make_dark_folder(tmp_path)
+    with pytest.raises(HyCalError, match="no weights"):
+        embed(sources_in(tmp_path), BrokenEncoder())
 
 
 def test_what_was_encoded_before_a_failure_is_kept(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from PIL import Image
 
 from hycal.embedding.decoding import MOST_PIXELS, decode
 from hycal.embedding.outcomes import Embedded, Outcomes, Tick
@@ -153,6 +154,15 @@ def _encode_one_by_one(encoder: Encoder, batch: Floats) -> list[Floats | str]:
     return rows
 
 
+def _works(encoder: Encoder) -> bool:
+    """Whether the encoder takes a plain grey image. If it does not, no image is at fault."""
+    try:
+        encoder.encode(encoder.preprocess(Image.new("RGB", (64, 64), "grey"))[None])
+    except HyCalError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def _pillow_quiet() -> Iterator[None]:
     """Keep Pillow's remarks about odd files off the terminal: what matters is in the report."""
@@ -204,9 +214,9 @@ class Run(Outcomes):
         rows: Sequence[Floats | str]
         try:
             rows = list(self.encoder.encode(batch))
-        except HyCalError:  # one image may spoil its batch; an encoder that never worked is another matter
+        except HyCalError:  # one image may spoil its batch
             rows = _encode_one_by_one(self.encoder, batch)
-            if not self.encoded and all(isinstance(row, str) for row in rows):
+            if all(isinstance(row, str) for row in rows) and not _works(self.encoder):
                 raise
         self.waiting.clear()
         for key, row in zip(keys, rows, strict=True):
