@@ -8,7 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from hycal import KLDA, NCM, SLDA, HyCal, HyCalError
+from hycal import KLDA, NCM, SLDA, HierarchicalHyCal, HyCal, HyCalError
 from hycal.data import load_xd8
 from hycal.onnx_head import export_onnx, onnx_head
 from hycal.streams import Stream, learn
@@ -28,10 +28,10 @@ def expect_same(model, X, content):
     assert json.loads(session.get_modelmeta().custom_metadata_map["labels"]) == model.classes_.tolist()
 
 
-@pytest.fixture(scope="module")
-def disciplines():
+@pytest.fixture(scope="module", params=[HyCal(fusion="image"), HierarchicalHyCal()], ids=["HyCal", "Hierarchical"])
+def disciplines(request):
     """All 223 classes of the bundled embeddings with 1 to 40 shots, and 1,000 queries."""
-    model, queries = HyCal(fusion="image"), []
+    model, queries = request.param, []
     for name, domain in load_xd8().items():
         shots = {label: 1 + (7 * label) % 40 for label in range(len(domain.class_names))}
         chosen = np.concatenate([np.flatnonzero(domain.train_y == label)[:n] for label, n in shots.items()])
@@ -66,6 +66,14 @@ def test_far_beyond_eight_standard_deviations():
     rows = rng.normal(size=(2000, 64))
     model = HyCal(fusion="image").fit(rows, np.arange(2000))
     expect_same(model, rows[:20], onnx_head(model))
+
+
+@pytest.mark.parametrize("text", ["auto", "none"])
+@pytest.mark.parametrize("shots", [[[3, 1, 4], [2, 6], [5]], [[1, 1], [1]], [[4, 3]], [[4]]])
+def test_every_shape_of_the_hierarchy(text, shots):
+    stream = Stream.synthetic(5, shots=shots, width=9)
+    model = learn(HierarchicalHyCal(text=text), stream.steps)
+    expect_same(model, stream.queries, onnx_head(model))
 
 
 def test_lengths_do_not_matter_and_linear_methods_are_linear():

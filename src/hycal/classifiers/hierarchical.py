@@ -38,7 +38,9 @@ class _Weights:
 
 
 @dataclass(frozen=True, eq=False)
-class _Fitted:
+class Posterior:
+    """Domains and their classes, scaled text embeddings by domain, and the weights of all evidence."""
+
     hierarchy: Hierarchy
     texts: tuple[Floats | None, ...]
     weights: _Weights
@@ -96,18 +98,18 @@ class HierarchicalHyCal(IncrementalClassifier):
     def _temperature(self) -> float:
         return 1.0  # the weights were fitted on held-out samples
 
-    def _derive(self, records: Records, previous: Any) -> _Fitted:
+    def _derive(self, records: Records, previous: Any) -> Posterior:
         with one_blas_thread():
             return self._fitted(records)
 
-    def _fitted(self, records: Records) -> _Fitted:
+    def _fitted(self, records: Records) -> Posterior:
         hierarchy = build(records, strength=self.strength, ridge=self.ridge)
         texts = tuple(self._texts(records, domain.columns) for domain in hierarchy.domains)
         everything = Samples.of(records)
         weights = _Weights(
             _class_weights(records, everything, hierarchy, texts), _domain_weight(records, everything, hierarchy)
         )
-        return _Fitted(hierarchy, texts, weights)
+        return Posterior(hierarchy, texts, weights)
 
     def _texts(self, records: Records, columns: npt.NDArray[np.intp]) -> Floats | None:
         texts = [records.ordered[column].text for column in columns]
@@ -115,12 +117,12 @@ class HierarchicalHyCal(IncrementalClassifier):
             return None
         return np.stack([np.float32(LOGIT_SCALE) * text for text in texts if text is not None])
 
-    def _leave_one_out(self, derived: _Fitted, records: Records, samples: Samples) -> npt.NDArray[Any]:
+    def _leave_one_out(self, derived: Posterior, records: Records, samples: Samples) -> npt.NDArray[Any]:
         """Weights of evidence and what all data say stay as they are."""
         q, e = derived.hierarchy.held_out(samples)
         return _log_posterior(derived, samples.X, q, e)
 
-    def _score(self, derived: _Fitted, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
+    def _score(self, derived: Posterior, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
         classes = len(derived.hierarchy.domain_of)
         scores = np.empty((len(X), classes), np.float32)
 
@@ -136,7 +138,7 @@ class HierarchicalHyCal(IncrementalClassifier):
 
 
 def _log_posterior(
-    derived: _Fitted, X: Floats, q: npt.NDArray[np.floating], e: npt.NDArray[np.floating]
+    derived: Posterior, X: Floats, q: npt.NDArray[np.floating], e: npt.NDArray[np.floating]
 ) -> npt.NDArray[Any]:
     """Return log p(g | x) + log p(c | g, x) from the evidence for domains and classes."""
     energies = np.empty_like(q)

@@ -49,6 +49,11 @@ class GraphBuilder:
         """Store one number."""
         return self.constant(np.array(value, dtype=np.float32))
 
+    def affine(self, rows: str, weights: npt.NDArray[Any], bias: npt.NDArray[Any]) -> str:
+        """Add rows times the transpose of (m, d) `weights`, plus `bias`, in float32."""
+        product = self.node("MatMul", rows, self.constant(np.ascontiguousarray(weights.T, np.float32)))
+        return self.node("Add", product, self.constant(bias.astype(np.float32)))
+
     def model(
         self,
         name: str,
