@@ -97,7 +97,8 @@ class HyCal(IncrementalClassifier):
     beta : float, default=5
         Width of the transition; 0 is a step.
     reg : float in (0, 1], default=1e-4
-        Lambda of the regularised covariance.
+        Lambda of the regularised covariance. Queries are scored in float32: below 1e-5, distances to a class of more
+        samples than dimensions lose digits.
     gamma : float, default=1.0
         Scale of its identity part; only the paper's rule has it.
     fusion : {"sum", "concat", "image"}, default="sum"
