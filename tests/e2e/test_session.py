@@ -88,6 +88,18 @@ def test_a_session(photos, monkeypatch):
     assert advice["overall"]["total"] == 36 and len(advice["classes"]) == 6
     assert "told right unseen" in hycal("advise", "digits.hycal")
 
+    quick = ("--only", "HyCal", "--only", "HierarchicalHyCal", "--only", "ZeroShot")
+    tried = ask("methods", "digits.hycal", *quick)
+    assert tried["method"] == "HyCal" and {entry["method"] for entry in tried["methods"]} == set(quick[1::2])
+    assert tried["methods"][0]["total"] == 36 and "text" in tried["methods"][-1]["problem"]
+    assert "HyCal (this model)" in hycal("methods", "digits.hycal", *quick)
+    hycal("methods", "digits.hycal", "--only", "Guess", code=1)
+    content = Path("digits.hycal").read_bytes()
+    remade = ask("remake", "digits.hycal", "HierarchicalHyCal", "--out", "other.hycal")
+    assert remade["changed"] and ask("info", "other.hycal")["method"] == "HierarchicalHyCal"
+    hycal("remake", "digits.hycal", "HierarchicalHyCal", "--out", "other.hycal", code=1)
+    assert Path("digits.hycal").read_bytes() == content
+
     # A wrong answer is corrected, and the image is told right from then on.
     image = answers[0]["file"]
     hycal("correct", "digits.hycal", image, "low/new")

@@ -109,7 +109,8 @@ def _open(path: Path, encoder: str | None, weights: Path | None, method: str | N
     own = type(project.state.classifier).__name__
     if method not in (None, own):
         raise HyCalError(
-            f"{path} is a {own} model; its method cannot be changed to {method!r}. Make a new model for it."
+            f"{path} is a {own} model; its method cannot be changed to {method!r}. `hycal remake` makes a new "
+            "model of the same images."
         )
     return project, encoder_of(project.state, encoder, weights)
 

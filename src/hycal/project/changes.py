@@ -74,7 +74,7 @@ def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats]
     changes = {label: _grown(state, label, examples, texts or {}) for label, examples in fresh.items()}
     counts = {label: len(examples) for label, examples in fresh.items()}
     what = f"{_images(counts)} of {_classes(counts)}" if counts else "no new images"
-    return _step(state, changes, "learn", what, counts, skipped, memo=_remembered(state, changes, fresh))
+    return _step(state, changes, "learn", what, counts, skipped, memo=remembered(state, changes, fresh))
 
 
 def correct(state: State, example: Example, label: str, texts: Mapping[str, Floats] | None = None) -> Outcome:
@@ -87,7 +87,7 @@ def correct(state: State, example: Example, label: str, texts: Mapping[str, Floa
         taken[known] = state.shelves[known].without([example.identity])
     grown = _grown(state, label, [example], texts or {})
     what = f"1 image is {label}" + ("" if known is None else f", not {known}")
-    memo = _remembered(state, {label: grown}, {label: [example]})
+    memo = remembered(state, {label: grown}, {label: [example]})
     return _step(state, {**taken, label: grown}, "correct", what, {label: 1}, memo=memo)
 
 
@@ -225,7 +225,7 @@ def _check_rows(state: State, examples: Sequence[Example]) -> None:
             )
 
 
-def _remembered(
+def remembered(
     state: State, changes: Mapping[Label, Shelf], fresh: Mapping[Label, Sequence[Example]]
 ) -> Mapping[str, object]:
     """Return the method's memo once the news are learned, domain after domain."""

@@ -12,6 +12,7 @@ from hycal.project.state import Space, State
 from hycal.records import Records
 
 DEFAULT_METHOD = "HyCal"
+_IMAGES_ALONE = {"fusion": "image", "zero_shot": "none"}
 
 
 def empty_state(
@@ -23,7 +24,7 @@ def empty_state(
     ----------
     space : Space
     has_text : bool
-        Whether the encoder embeds class names too; if not, methods that fuse use image embeddings alone.
+        Whether the encoder embeds class names too; if not, methods that use texts beside images do without.
     method : str
         One of `METHODS`.
     parameters : mapping, optional
@@ -46,5 +47,7 @@ def _method(name: str, parameters: Mapping[str, Any]) -> IncrementalClassifier:
 
 
 def _without_text(method: str, has_text: bool) -> dict[str, Any]:
-    fuses = method in METHODS and "fusion" in METHODS[method]().get_params()
-    return {"fusion": "image"} if fuses and not has_text else {}
+    if has_text or method not in METHODS:
+        return {}
+    parameters = METHODS[method]().get_params()
+    return {name: value for name, value in _IMAGES_ALONE.items() if name in parameters}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import sqrt
 from typing import TypeVar
 
 from hycal.project.state import State
@@ -26,6 +27,11 @@ class Score:
     def accuracy(self) -> float:
         """The share that was right."""
         return self.right / self.total if self.total else float("nan")
+
+    @property
+    def standard_error(self) -> float:
+        """How far chance moves the accuracy: its standard deviation, were the images drawn again."""
+        return sqrt(self.accuracy * (1.0 - self.accuracy) / self.total) if self.total else float("nan")
 
 
 @dataclass(frozen=True)

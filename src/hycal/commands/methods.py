@@ -1,0 +1,102 @@
+"""`hycal methods` and `hycal remake`: which method suits a model, and the model made again with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from hycal.classifiers import METHODS
+from hycal.commands.failing import told
+from hycal.commands.models import Json, Model, print_json, tell_receipt
+from hycal.commands.saying import say
+from hycal.errors import HyCalError
+from hycal.project import Project
+from hycal.project.remaking import Trial, remade, trials
+
+_NAMES = ", ".join(METHODS)
+
+
+@told
+def methods_command(
+    model: Model,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help=f"Try this method; again for more. One of {_NAMES}.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Try every method on a model's own images, each judged by a model that never saw it. The file stays as it is.
+
+    Says how often each method is right, within how much chance, and what it costs. HyCal and HierarchicalHyCal take
+    seconds for thousands of images; RanPAC and PrimalRAIL a minute or more.
+
+    Example: hycal methods photos.hycal --only HyCal --only HierarchicalHyCal
+    """
+    state = Project(model).state
+    unknown = [name for name in only or () if name not in METHODS]
+    if unknown:
+        raise HyCalError(f"There is no method {unknown[0]!r}; expected one of {_NAMES}.")
+    names = list(dict.fromkeys(only or METHODS))
+    steps = track(trials(state, names), "trying methods", len(names), console=Console(stderr=True), transient=True)
+    found = sorted(steps, key=lambda trial: -1.0 if trial.problem else trial.left_out.accuracy, reverse=True)
+    own = type(state.classifier).__name__
+    if as_json:
+        print_json({"model": str(model), "method": own, "methods": [_trial_json(trial) for trial in found]})
+    else:
+        _show(model, own, found)
+
+
+@told
+def remake_command(
+    model: Model,
+    method: Annotated[str, typer.Argument(metavar="METHOD", help=f"One of {_NAMES}.")],
+    out: Annotated[Path, typer.Option(help="The new model's file.")],
+    as_json: Json = False,
+) -> None:
+    """Make a model anew with another method, from the same images: nothing is embedded again.
+
+    The new file has the images, their names and thumbnails; its history begins anew. The old file stays as it is.
+
+    Example: hycal remake photos.hycal HierarchicalHyCal --out better.hycal
+    """
+    state = Project(model).state
+    if not state.shelves:
+        raise HyCalError(f"{model} has no classes yet, so there is nothing to make anew. Learn a folder first.")
+    following, receipt = remade(state, method)
+    tell_receipt(Project.create(out, following), receipt, as_json=as_json)
+
+
+def _trial_json(trial: Trial) -> dict[str, Any]:
+    if trial.problem:
+        return {"method": trial.method, "problem": trial.problem}
+    score = trial.left_out
+    return {
+        "method": trial.method,
+        "right": score.right,
+        "total": score.total,
+        "accuracy": score.accuracy,
+        "standard_error": score.standard_error,
+        "seconds": trial.seconds,
+    }
+
+
+def _show(model: Path, own: str, found: list[Trial]) -> None:
+    console = Console()
+    table = Table("method", "told right unseen", "seconds", box=None)
+    for trial in found:
+        name = f"{trial.method} (this model)" if trial.method == own else trial.method
+        if not trial.problem:
+            score = trial.left_out
+            table.add_row(name, f"{score.accuracy:.1%} ± {score.standard_error:.1%}", f"{trial.seconds:.1f}")
+    console.print(table)
+    for trial in found:
+        if trial.problem:
+            say(console, trial.problem, label=f"{trial.method} not tried", style="yellow")
+    say(console, f"{found[0].left_out.total:,} learned images were judged; a difference of the size of ± is chance")
+    best = found[0].method
+    if best != own and not found[0].problem:
+        say(console, f"to change: hycal remake {model} {best} --out NEW.hycal")
