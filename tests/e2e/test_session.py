@@ -117,10 +117,17 @@ def test_a_session(photos, monkeypatch):
     with EmbeddingCache.of(encoder, photos / "cache" / "embeddings") as store:
         cached = store.known()
         assert content_hash(first.read_bytes()) in cached
+    damaged = photos / "damaged"
+    damaged.mkdir()
+    (damaged / "index.sqlite").write_text("no database")
+    content = Path("digits.hycal").read_bytes()
+    hycal("forget", "digits.hycal", first, "--for-good", "--cache", damaged, code=1)
+    assert Path("digits.hycal").read_bytes() == content
     lost = ask("forget", "digits.hycal", first, "--for-good")
-    assert lost["images"] == {"low/0": 1} and lost["removed_from_cache"] == 1
+    tall = list((photos / "high").rglob("*.png"))
+    assert lost["images"] == {"low/0": 1} and lost["removed_from_cache"] == 1 + len(tall), "held by the undo until now"
     with EmbeddingCache.of(encoder, photos / "cache" / "embeddings") as store:
-        assert store.known() == cached - {content_hash(first.read_bytes())}
+        assert store.known() == cached - {content_hash(path.read_bytes()) for path in (first, *tall)}
     assert "1 only in never.hycal" in hycal("diff", "digits.hycal", "never.hycal", "--strict", code=3)
     hycal("undo", "digits.hycal", code=1)
 
@@ -172,8 +179,8 @@ def test_what_can_go_wrong(photos, monkeypatch, tmp_path):
         "exclude each other": ("predict", model, image, "--json", "--csv"),
         "There are no files in": ("predict", model, tmp_path / "empty"),
         "Did you mean 'low/1'": ("forget", model, "low/11"),
-        "never learned": ("forget", model, next((photos / "high" / "7").iterdir())),
-        "is no label": ("correct", model, image, "zero"),
+        "does not know the image": ("forget", model, next((photos / "high" / "7").iterdir())),
+        "is no class": ("correct", model, image, "zero"),
         "cannot be used": ("correct", model, tmp_path / "broken" / "cat" / "1.png", "low/0"),
         "exists already": ("merge", model, model, "--out", model),
         "belongs to a class of the model": ("evaluate", model, "high"),

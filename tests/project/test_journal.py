@@ -151,7 +151,7 @@ def test_forgetting_for_good_leaves_no_journal(tmp_path):
     target.forget(gone.key)
     assert gone.row.tobytes() in journal_of(path).read_bytes()
     target.undo()
-    target.forget(gone.key, for_good=True)
+    target.forget_for_good(gone.key)
     assert not journal_of(path).exists() and gone.row.tobytes() not in path.read_bytes()
 
 
@@ -228,7 +228,7 @@ def test_what_another_wrote_meanwhile_is_not_replaced(tmp_path, monkeypatch):
     def slowly(*given):
         with prepared(*given) as install:
             monkeypatch.undo()
-            Project(path).forget(gone.key, for_good=True)  # writes the whole file
+            Project(path).forget_for_good(gone.key)  # writes the whole file
             yield install
 
     monkeypatch.setattr(modelfile, "prepared", slowly)

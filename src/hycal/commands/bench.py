@@ -16,7 +16,7 @@ from rich.table import Table
 
 from hycal.bench.settings import SAMPLING, list_settings, load_setting
 from hycal.commands.failing import told
-from hycal.commands.saying import CLUSTER_HELP
+from hycal.commands.saying import CLUSTER_HELP, show_table
 
 if TYPE_CHECKING:
     from hycal.bench.runner import Summary
@@ -45,7 +45,7 @@ def list_command() -> None:
         orders = " ".join(("default", *setting.orders))
         row = (setting.title, setting.protocol, str(len(setting.domains)), str(classes), f"{images:,}", orders)
         table.add_row(name, *row)
-    console.print(table)
+    show_table(table)
     console.print(f"methods: {', '.join(METHODS)}", highlight=False, soft_wrap=True)
     for study in studies().values():
         console.print(escape(f"study:{study.name}: {', '.join(study.labels)}"), highlight=False, soft_wrap=True)
@@ -150,7 +150,7 @@ def report_command(
             values = [group.value(method, name) for name in columns]
             table.add_row(escape(method), *(number(value.mean, value.interval) for value in values))
         if group.methods:
-            console.print(table)
+            show_table(table)
     for path in files.values():
         console.print(escape(str(path)), highlight=False, soft_wrap=True)
 

@@ -24,7 +24,7 @@ from hycal.commands.models import (
     skipped_json,
     tell_skipped,
 )
-from hycal.commands.saying import say, shown
+from hycal.commands.saying import say, show_table, shown
 from hycal.data.listing import list_images
 from hycal.embedding import Skipped
 from hycal.embedding.store import EmbeddingStore
@@ -158,11 +158,11 @@ def _show_evaluation(found: Evaluation, learned: int) -> None:
         table = Table(title, "accuracy", box=None)
         for name, score in scores.items():
             table.add_row(escape(shown(name)), _percent(score))
-        console.print(table)
+        show_table(table)
     table = Table("class", "learned from", "accuracy", box=None)
     for label, score in found.by_class.items():
         table.add_row(escape(shown(str(label))), f"{found.shots[label]:,}", _percent(score))
-    console.print(table)
+    show_table(table)
     for item in found.confusions[:_SHOWN]:
         say(console, f"{item.truth} taken for {item.answer}: {item.count:,}")
 
@@ -207,7 +207,7 @@ def _show_advice(found: Advice) -> None:
         table.add_row(
             escape(shown(str(item.label))), f"{item.shots:,}", _percent(item.left_out), escape(shown(item.advice))
         )
-    console.print(table)
+    show_table(table)
     for pair in found.confusions[:_SHOWN]:
         say(console, f"{pair.truth} taken for {pair.answer}: {pair.count:,}")
     for suspect in found.suspects[:_SHOWN]:

@@ -18,7 +18,7 @@ from hycal.validation import Floats
 
 
 def _runtime() -> ModuleType:
-    """Return ONNX Runtime, told to keep to itself: recent versions report to their maker unless this is set when they load."""
+    """Return ONNX Runtime. Recent versions report to their maker, unless this is set when they load."""
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     return load_package("onnxruntime", why="Running an encoder")
 

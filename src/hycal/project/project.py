@@ -19,11 +19,12 @@ from hycal.atomic import sync_folder
 from hycal.errors import HyCalError, ModelFileError
 from hycal.project import changes
 from hycal.project.changes import Arrival, Receipt
+from hycal.project.erasing import forget_for_good
 from hycal.project.examples import Example
 from hycal.project.finding import find, image
 from hycal.project.journal import append, frame_of, journal_of, replay
 from hycal.project.locking import SECONDS_TO_WAIT, writing
-from hycal.project.state import State
+from hycal.project.state import State, gone
 from hycal.project.storing import project_content, state_of
 from hycal.validation import Floats
 
@@ -149,14 +150,29 @@ class Project:
         """Say what an image shows; see `hycal.project.changes.correct`."""
         return self.change(lambda state: changes.correct(state, example, label, texts))
 
-    def forget(self, name: str | bytes, *, for_good: bool = False) -> Receipt:
+    def forget(self, name: str | bytes) -> Receipt:
         """Forget a class, a domain or an image, by name, or an image by its content hash."""
+        return self.change(
+            lambda state: changes.forget(state, image(state, name) if isinstance(name, bytes) else find(state, name))
+        )
+
+    def forget_for_good(self, name: str | bytes, erase: Callable[[set[bytes]], None] = lambda lost: None) -> Receipt:
+        """Forget so that no undo can bring it back, nor anything that was forgotten before.
+
+        Parameters
+        ----------
+        name : str or bytes
+        erase : callable
+            Told, before the file changes, the content hashes of all images that it will hold no more. If it fails,
+            nothing has changed.
+        """
 
         def step(state: State) -> tuple[State, Receipt]:
-            target = image(state, name) if isinstance(name, bytes) else find(state, name)
-            return changes.forget(state, target, for_good=for_good)
+            following, receipt = forget_for_good(state, name.hex() if isinstance(name, bytes) else name)
+            erase(gone(state, following))
+            return following, receipt
 
-        return self.change(step, whole=for_good)  # a journal would still hold it
+        return self.change(step, whole=True)  # a journal would still hold it
 
     def rename(self, old: str, new: str) -> Receipt:
         """Rename a class or a domain."""

@@ -112,8 +112,14 @@ class State:
 
 
 def gone(before: State, after: State) -> set[bytes]:
-    """Return the identities of the images that one state knows and a later one does not."""
-    return before.label_of.keys() - after.label_of.keys()
+    """Return the identities of the images that one state holds, in its model or its undo, and a later one does not."""
+    return _held(before) - _held(after)
+
+
+def _held(state: State) -> set[bytes]:
+    undone = [entry.undo.shelves.values() for entry in state.history if entry.undo is not None]
+    shelves = [*state.shelves.values(), *(shelf for former in undone for shelf in former if shelf is not None)]
+    return {example.identity for shelf in shelves for example in shelf.examples}
 
 
 def _moved(label_of: Mapping[bytes, Label], before: Iterable[Shelf | None], after: Changes) -> dict[bytes, Label]:
