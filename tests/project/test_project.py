@@ -177,6 +177,20 @@ def test_names_that_nobody_could_type_again(tmp_path, new):
         project.correct(example("pets/cow", 1), f"pets/{new}" if "/" not in new else new)
 
 
+def test_models_learned_elsewhere_may_hold_an_image_twice(tmp_path):
+    """The library counts rows; a project counts an image once, and must not lose the copies that a file brings."""
+    row, other = example("a/x", 1).row, example("a/x", 2).row
+    HyCal(fusion="image").fit([row, row, row, other], ["a", "a", "b", "c"]).save(tmp_path / "m.hycal")
+    project = Project(tmp_path / "m.hycal")
+    identity = project.state.shelves["a"].examples[0].identity
+    assert set(project.state.label_of.values()) == {"b", "c"}
+    assert project.forget("a").images == {"a": 2}
+    assert project.state.label_of[identity] == "b"
+    project.undo()
+    project.forget("b")
+    assert project.state.label_of[identity] == "a" and project.forget(identity).images == {"a": 2}
+
+
 def test_the_same_name_is_no_change(tmp_path):
     project = pets_and_cars(tmp_path / "p.hycal")
     before = project.state

@@ -17,6 +17,7 @@ from rich.table import Table
 from hycal.bench.settings import SAMPLING, list_settings, load_setting
 from hycal.commands.failing import told
 from hycal.commands.saying import CLUSTER_HELP, show_table
+from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
     from hycal.bench.runner import Summary
@@ -81,6 +82,8 @@ def run_command(
     if sampling:
         chosen = [setting.sampled(sampling) for setting in chosen]
     variants = parse_methods(methods)
+    if not all(seed.isdecimal() for seed in seeds.split()):
+        raise HyCalError(f"--seeds is {seeds!r}; expected whole numbers such as '0 1'.")
     numbers = [int(seed) for seed in seeds.split()] or None
     cells = grid(chosen, variants, seeds=numbers, orders=orders.split())
     embedded = {setting.name: load_domains(setting, embeddings) for setting in chosen}

@@ -99,7 +99,7 @@ def forget(state: State, target: Target) -> Outcome:
     changes: dict[Label, Shelf | None] = {}
     for label, identities in target.images.items():
         changes[label] = state.shelves[label].without(identities)
-    counts = {label: len(identities) for label, identities in target.images.items()}
+    counts = {label: len(state.shelves[label].examples) - _size(shelf) for label, shelf in changes.items()}
     return _step(state, changes, "forget", told(counts), counts)
 
 
@@ -154,7 +154,7 @@ def undo(state: State, *, when: str = "") -> Outcome:
         )
     what = f"{entry.action}: {entry.what}"
     note = Entry(when or now(), "undo", what, state.hash, earlier.hash)
-    counts = {label: len(shelf.examples) if shelf is not None else 0 for label, shelf in entry.undo.shelves.items()}
+    counts = {label: _size(shelf) for label, shelf in entry.undo.shelves.items()}
     history = appended(taken_back(state.history, entry), note)
     following = earlier.noted(history, version=state.version + 1)
     left = undoable(following.history) is not None
@@ -233,6 +233,10 @@ def remembered(
     for domain, samples in by_domain.items():
         memo = state.classifier._remember(memo, Step(samples, domain, {}))
     return memo
+
+
+def _size(shelf: Shelf | None) -> int:
+    return 0 if shelf is None else len(shelf.examples)
 
 
 def _text(state: State, label: Label) -> Floats | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hycal import modelfile
-from hycal.atomic import sync_folder
+from hycal.atomic import real_file, sync_folder
 from hycal.errors import HyCalError, ModelFileError
 from hycal.project import changes
 from hycal.project.changes import Arrival, Receipt
@@ -71,7 +71,7 @@ class Project:
         journal: bool = False,
         seconds_to_wait: float = SECONDS_TO_WAIT,
     ) -> None:
-        self.path = Path(path)
+        self.path = real_file(Path(path))
         self._empty = empty
         self._appends = journal
         self._seconds = seconds_to_wait
@@ -81,12 +81,12 @@ class Project:
     @classmethod
     def create(cls, path: str | os.PathLike[str], state: State) -> Project:
         """Write a new project file that holds `state`; an existing file is never replaced."""
-        target = Path(path)
+        target = real_file(Path(path))
         check_folder(target)
         with writing(target):
             if target.exists():
                 raise HyCalError(f"{target} exists already and is not replaced. Choose another name, or remove it.")
-            modelfile.write(target, project_content(state))
+            _write_first(target, state)
         return cls(target)
 
     @property
@@ -215,7 +215,10 @@ class Project:
         self._show(following, frames=seen.frames + 1, used=seen.used + len(frame))
 
     def _write(self, following: State) -> None:
-        modelfile.write(self.path, project_content(following))
+        if self.exists:
+            modelfile.write(self.path, project_content(following))
+        else:
+            _write_first(self.path, following)
         self._show(following, frames=0, used=0)
         self._drop_journal()
 
@@ -258,6 +261,12 @@ class _Seen:
     stamps: tuple[_Stamp, _Stamp]
     frames: int = 0
     used: int = 0
+
+
+def _write_first(path: Path, state: State) -> None:
+    """Write a project where there was none. A journal that a removed one left would be taken for this one's."""
+    journal_of(path).unlink(missing_ok=True)
+    modelfile.write(path, project_content(state))
 
 
 def _stamp(path: Path) -> _Stamp:
