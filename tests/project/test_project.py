@@ -140,43 +140,6 @@ def test_merging_counts_an_image_once(tmp_path):
         strange.merge(other.state)
 
 
-@pytest.mark.parametrize("name", ["pets/dog", "dog", "pets/", example("pets/dog", 1).key])
-def test_what_was_forgotten_before_can_be_forgotten_for_good(tmp_path, name):
-    path = tmp_path / "p.hycal"
-    project = pets_and_cars(path)
-    project.forget("pets/" if name == "pets/" else "pets/dog")
-    model, lost = project.state.hash, []
-    receipt = project.forget_for_good(name, lost.append)
-    (lost,) = lost
-    assert receipt.before == receipt.after == model and not receipt.undoable
-    assert example("pets/dog", 1).identity in lost and example("cars/cat", 1).identity not in lost
-    assert example("pets/dog", 1).thumbnail not in path.read_bytes()
-    with pytest.raises(HyCalError, match="nothing to undo"):
-        Project(path).undo()
-    with pytest.raises(HyCalError, match="There is no"):
-        project.forget_for_good("pets/dog")
-
-
-def test_a_class_and_a_domain_of_one_name(tmp_path):
-    project = new_project(tmp_path / "p.hycal")
-    project.learn([*arrivals("pets/cat", 1, 2), *arrivals("cat/persian", 1), *arrivals("cat/siamese", 1)])
-    for ask in (project.forget, project.forget_for_good, lambda name: project.rename(name, "felines")):
-        with pytest.raises(HyCalError, match="Write 'cat/' for the domain, or 'pets/cat' for the class"):
-            ask("cat")
-    project.rename("cat/", "felines")
-    assert project.state.labels == ("felines/persian", "felines/siamese", "pets/cat")
-    assert project.forget("cat").images == {"pets/cat": 2}
-
-
-@pytest.mark.parametrize("new", ["", " ", "dog ", "pets/", "/dog", "a\x1bb", "x" * 200])
-def test_names_that_nobody_could_type_again(tmp_path, new):
-    project = pets_and_cars(tmp_path / "p.hycal")
-    with pytest.raises(HyCalError, match=r"is no class|is no name|characters"):
-        project.rename("pets/dog", new)
-    with pytest.raises(HyCalError, match=r"is no class|characters"):
-        project.correct(example("pets/cow", 1), f"pets/{new}" if "/" not in new else new)
-
-
 def test_models_learned_elsewhere_may_hold_an_image_twice(tmp_path):
     """The library counts rows; a project counts an image once, and must not lose the copies that a file brings."""
     row, other = example("a/x", 1).row, example("a/x", 2).row
@@ -189,24 +152,6 @@ def test_models_learned_elsewhere_may_hold_an_image_twice(tmp_path):
     project.undo()
     project.forget("b")
     assert project.state.label_of[identity] == "a" and project.forget(identity).images == {"a": 2}
-
-
-def test_the_same_name_is_no_change(tmp_path):
-    project = pets_and_cars(tmp_path / "p.hycal")
-    before = project.state
-    receipt = project.rename("pets/dog", "dog")
-    assert receipt.before == receipt.after and not receipt.undoable and project.state is before
-
-
-def test_names_that_mean_nothing_or_too_much(tmp_path):
-    project = pets_and_cars(tmp_path / "p.hycal")
-    for name, says in (("cat", "2 domains"), ("pets/cta", "Did you mean 'pets/cat'"), ("", "no class")):
-        with pytest.raises(HyCalError, match=says):
-            project.forget(name)
-    with pytest.raises(HyCalError, match="does not know the image"):
-        project.forget(bytes(32))
-    assert project.forget("dog").images == {"pets/dog": 2}
-    assert project.forget("cars/mini-3.png").images == {"cars/mini": 1}
 
 
 def test_bad_embeddings_change_nothing(tmp_path):
