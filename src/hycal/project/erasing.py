@@ -15,17 +15,15 @@ def forget_for_good(state: State, name: str) -> Outcome:
 
     The undo is emptied: of earlier models only the hashes stay.
     """
-    target = look_up(state, name)
-    former = _former(state, name) if target is None else None
-    following, receipt = forget(state, target or find(state, name)) if former is None else _noted(state, former)
+    former = None if look_up(state, name) else _former(state, name)
+    following, receipt = forget(state, find(state, name)) if former is None else _noted(state, former)
     return following.noted(purged(following.history), version=following.version), replace(receipt, undoable=False)
 
 
 def _former(state: State, name: str) -> Target | None:
     """Return the class, domain or image of that name that the latest undo would bring back."""
-    for entry in reversed(state.history):
-        shelves = {} if entry.undo is None else entry.undo.shelves
-        before = {label: shelf for label, shelf in shelves.items() if shelf is not None}
+    for undo in [entry.undo for entry in reversed(state.history) if entry.undo is not None]:
+        before = {label: shelf for label, shelf in undo.shelves.items() if shelf is not None}
         found = look_up(replace(state, shelves={**state.shelves, **before}), name)
         if found is not None:
             return found
