@@ -18,9 +18,15 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
     try:
         _check_size(path)
         with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+            return {name: _array(name, file[name]) for name in file.files}
     except Exception as error:  # zip, zlib and numpy each have errors of their own for a damaged file
         raise ValueError(str(error) or type(error).__name__) from None
+
+
+def _array(name: str, value: Any) -> npt.NDArray[Any]:
+    if not isinstance(value, np.ndarray):  # NumPy gives the bytes of a member that does not begin as an array does
+        raise ValueError(f"{name!r} is no array")
+    return value
 
 
 def _check_size(path: str | os.PathLike[str]) -> None:

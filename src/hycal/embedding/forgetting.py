@@ -7,7 +7,6 @@ they are cannot be told.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from sqlite3 import Connection
@@ -15,6 +14,7 @@ from sqlite3 import Connection
 import numpy as np
 
 from hycal.atomic import replacing
+from hycal.embedding.arrays import load_arrays
 from hycal.embedding.cache import npy_bytes, shard_folder
 from hycal.embedding.index import INDEX, enter_shard, open_index, writing
 
@@ -73,9 +73,8 @@ def _dropped_incoming(folder: Path, keys: set[bytes]) -> int:
     removed = 0
     for path in folder.glob("incoming/*/*.npz"):
         try:
-            with np.load(path, allow_pickle=False) as file:
-                found = {key.tobytes() for key in file["keys"]} & keys
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            found = {key.tobytes() for key in load_arrays(path)["keys"]} & keys
+        except (ValueError, KeyError):
             continue  # damaged: the next run removes it
         if found:
             path.unlink(missing_ok=True)

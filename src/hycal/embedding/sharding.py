@@ -9,7 +9,6 @@ taken in by the next run.
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -19,6 +18,7 @@ import numpy as np
 
 from hycal.atomic import replacing
 from hycal.cluster import each
+from hycal.embedding.arrays import load_arrays
 from hycal.embedding.cache import EmbeddingCache
 from hycal.embedding.decoding import MOST_PIXELS
 from hycal.embedding.outcomes import Embedded, Outcomes, Tick
@@ -178,12 +178,10 @@ def _write_shard(
 def _take_in(path: Path, store: EmbeddingCache) -> None:
     """Move the rows of a finished shard into the cache. A damaged file is removed: its images are embedded again."""
     try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            keys, rows = file["keys"], file["rows"]
-    except FileNotFoundError:
-        return  # another run on the same cache took it in
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        path.unlink(missing_ok=True)
+        arrays = load_arrays(path)
+        keys, rows = arrays["keys"], arrays["rows"]
+    except (ValueError, KeyError):
+        path.unlink(missing_ok=True)  # it may be gone: another run on the same cache took it in
         return
     store.add([key.tobytes() for key in keys], rows)
     path.unlink(missing_ok=True)
