@@ -17,7 +17,7 @@ from hycal.atomic import write_whole
 from hycal.commands.asking import EncoderChoice, ask
 from hycal.commands.embed import CacheFolder, Weights
 from hycal.commands.failing import told
-from hycal.commands.saying import say, shown
+from hycal.commands.saying import say, show_table, shown
 from hycal.validation import Floats, Label
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _tell(console: Console, measured: Mapping[str, Gravity]) -> None:
                 table.add_column(_plain(name), justify="right" if place else "left")
             for row in sheet.rows:
                 table.add_row(*map(_plain, row))
-            console.print(table, highlight=False)
+            show_table(table)
 
 
 def _plain(text: str) -> Text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -96,7 +97,9 @@ def _show(model: Path, own: str, found: list[Trial]) -> None:
     for trial in found:
         if trial.problem:
             say(console, trial.problem, label=f"{trial.method} not tried", style="yellow")
-    say(console, f"{found[0].left_out.total:,} learned images were judged; a difference of the size of ± is chance")
-    best = found[0].method
-    if best != own and not found[0].problem:
-        say(console, f"to change: hycal remake {model} {best} --out NEW.hycal")
+    best = found[0]
+    if best.problem:
+        return
+    say(console, f"{best.left_out.total:,} learned images were judged; a difference of the size of ± is chance")
+    if best.method != own:
+        say(console, f"to change: hycal remake {shlex.quote(str(model))} {best.method} --out NEW.hycal")

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+_WIDEST = 10_000
 CLUSTER_HELP = "Where to work: local:PROCESSES, ray:auto, ray://HOST:PORT, dask:tcp://HOST:PORT. See docs/scale.md."
 
 
@@ -34,8 +35,11 @@ def say(console: Console, line: str, *, label: str = "", style: str = "") -> Non
 
 
 def show_table(table: Table) -> None:
-    """Print a table; where nobody looks, as wide as it is, so that nothing is cut."""
+    """Print a table of which nothing is cut: on a terminal long names are folded, elsewhere it is as wide as it is."""
+    for column in table.columns:
+        column.overflow = "fold"
     console = Console()
     if not console.is_terminal:
-        console = Console(width=max(console.width, console.measure(table).maximum))
+        whole = console.measure(table, options=console.options.update(width=_WIDEST)).maximum
+        console = Console(width=max(console.width, whole))
     console.print(table)
