@@ -97,6 +97,10 @@ FOUND = {  # by fuzzing, each at first an error of Python's or of a library's ow
     "line nested too deep": ("jsonl", lambda: b"[" * 10**5),
     "zip of a version to come": ("table", lambda: newer(seeds.tables()[0])),
     "member that is no array": ("npz", lambda: zip_of(images=npy_of(np.zeros((1, 4, 4), np.uint8)), labels=b"")),
+    "text of characters that do not exist": (
+        "npz",
+        lambda: zip_of(images=npy_of(np.zeros((1, 4, 4), np.uint8)), labels=npy_of(np.array(["a"]))[:-1] + b"\xff"),
+    ),
     "broken LZMA": ("zip", lambda: seeds.zips()[3][:50] + b"\xff" * 8 + seeds.zips()[3][58:]),
     "member without a name": ("zip", zip_with_a_nameless_member),
     "header longer than any memory": ("tar", lambda: tar_with_a_header_of(2**70)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import zipfile
 from typing import Any
 
@@ -24,8 +25,13 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
 
 
 def _array(name: str, value: Any) -> npt.NDArray[Any]:
-    if not isinstance(value, np.ndarray):  # NumPy gives the bytes of a member that does not begin as an array does
-        raise ValueError(f"{name!r} is no array")
+    # NumPy gives the bytes of a member that does not begin as an array does.
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufSU":
+        raise ValueError(f"{name!r} is no array of numbers or text")
+    if value.dtype.kind == "U" and value.nbytes:
+        letters = np.frombuffer(value.tobytes(), np.dtype(np.uint32).newbyteorder(value.dtype.byteorder))
+        if letters.max() > sys.maxunicode:
+            raise ValueError(f"{name!r} has characters that do not exist")
     return value
 
 
