@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from hycal.errors import HyCalError
 from hycal.serve.guard import Door, Guard
+from hycal.serve.running import address
 from tests.serve.building import client_of, files, new_service, picture, teach
 
 TOKEN = "0123456789abcdef-token"
@@ -28,6 +29,14 @@ def test_names_that_are_not_ours_learn_nothing(taught, host):
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9", "127.0.0.1:1234", "[::1]:8000"])
 def test_names_of_this_machine_do(taught, host):
     assert taught.get("/api/classes", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "::1"])
+def test_the_link_that_is_printed_opens_the_page(tmp_path, host):
+    door = Door(host)
+    with client_of(new_service(tmp_path / "m.hycal"), door) as client:
+        assert client.get(address(door, 8000)).status_code == 200
+        assert client.get("/", headers={"host": "127.0.0.3:8000"}).status_code == 403
 
 
 WRITES = ["learn", "correct", "rename", "forget", "undo", "images", "classify", "answers", "classify-embeddings"]
@@ -92,6 +101,19 @@ def test_the_token_as_header_or_cookie(locked):
     assert "samesite=strict" in cookie
     assert locked.get("/api/info").status_code == 200  # the client keeps the cookie
     assert locked.post("/api/undo", headers={"origin": "http://evil.example"}).status_code == 403
+
+
+def test_a_token_of_any_characters_opens_by_the_printed_link(tmp_path):
+    door = Door("localhost", "a+b&c#d%41 e=f;\"g\\h?/ij")
+    with client_of(new_service(tmp_path / "m.hycal"), door) as client:
+        assert client.get(address(door, 8000)).status_code == 200
+        assert client.get("/api/info").status_code == 200  # by the cookie
+
+
+@pytest.mark.parametrize("other", ['prefs={"theme":"dark"}', "name=Ren\xe9", "a b=c", "@=1"])
+def test_cookies_of_other_programs_on_the_host_do_no_harm(locked, other):
+    headers = {"cookie": f"{other}; hycal-8000={TOKEN}".encode("latin-1")}
+    assert locked.get("/api/info", headers=headers).status_code == 200
 
 
 def test_answers_forbid_everything_from_elsewhere(taught):
