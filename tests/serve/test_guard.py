@@ -222,6 +222,7 @@ LONE = '"\\ud800"'  # half of a pair: JSON has an escape for it, and UTF-8 has n
         ("learn", '{"labels": {"IMAGE": "colour/\\ud800"}}'),
         ("learn", f'{{"labels": {{{LONE}: "colour/red"}}}}'),
         ("answers", f'{{"images": [{LONE}, Infinity]}}'),
+        ("undo", f'{{"only_if": {LONE}}}'),
         ("classify-embeddings", f'{{"rows": [[{LONE}]]}}'),
         ("classify-embeddings", '{"rows": [[NaN]]}'),
     ],

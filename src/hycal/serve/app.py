@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hycal._version import __version__
-from hycal.errors import HyCalError, StorageError
+from hycal.errors import HyCalError, MovedOnError, StorageError
 from hycal.project import LockedError
 from hycal.serve import telling
 from hycal.serve.embeddings import EMBEDDINGS, PREFIX, AnswersToEmbeddings
@@ -101,5 +101,6 @@ _TELLING: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {
     LockedError: _telling(503),
     StorageError: _telling(507),
     UnknownImageError: _telling(404),
+    MovedOnError: _telling(409),
     HyCalError: _telling(400),
 }

@@ -29,6 +29,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     401: {"model": shapes.Problem, "description": "The token is missing."},
     403: {"model": shapes.Problem, "description": "Asked from another web site, or under another name."},
     404: {"model": shapes.Problem, "description": "The image is not at hand; send it again."},
+    409: {"model": shapes.Problem, "description": "The model is not the one that the change was meant for."},
     413: {"model": shapes.Problem, "description": "Larger than the limits allow."},
     503: {"model": shapes.Problem, "description": "Another program is changing the model, or too many ask at once."},
     507: {"model": shapes.Problem, "description": "The disk is full, or the folder may not be written."},
@@ -192,8 +193,9 @@ def _changing(router: APIRouter, service: Service) -> None:
         return changed(lambda: service.forget(target, for_good=asked.for_good))
 
     @router.post("/undo", summary="Take the last change back")
-    def undo() -> shapes.Changed:
-        return changed(service.project.undo)
+    def undo(asked: asking.Undoing | None = None) -> shapes.Changed:
+        only_if = None if asked is None else asked.only_if
+        return changed(lambda: service.project.undo(only_if=only_if))
 
 
 def _uploads(files: Sequence[UploadFile], service: Service) -> list[Upload]:

@@ -212,6 +212,6 @@ def _label(state: State, item: LearnedImage | None) -> str | None:
     return None if label is None else str(label)
 
 
-def text(text: str) -> str:
+def text(given: str) -> str:
     """Return what a file system or a stranger gave as text that JSON can carry."""
-    return text.encode("utf-8", "replace").decode()
+    return given.encode("utf-8", "replace").decode()
