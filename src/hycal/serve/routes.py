@@ -110,8 +110,7 @@ def _answering(router: APIRouter, service: Service, embeddings: AnswersToEmbeddi
         return shapes.Answers(model=state.hash, answers=told, milliseconds=watch.spent)
 
     def again(images: Sequence[str], top: int, why: bool, error: float | None) -> shapes.Answers:
-        examples = [service.image(image) for image in images]
-        return told([Look(example.name, example) for example in examples], top, why, error, Stopwatch())
+        return told([service.look_again(image) for image in images], top, why, error, Stopwatch())
 
     @router.post("/classify", summary="Classify images")
     async def classify(files: Files, top: Top = TOP, why: Why = False, unknown: Unknown = None) -> shapes.Answers:

@@ -127,6 +127,14 @@ class Service:
         problems = {int(item.name): item.reason for item in seen.skipped}
         return [Look(name, seen.examples.get(number), problems.get(number)) for number, name in enumerate(names)]
 
+    def look_again(self, identity: str) -> Look:
+        """Look at an image that was sent before; one that is not at hand any more has that for a problem."""
+        try:
+            example = self.image(identity)
+        except UnknownImageError as error:
+            return Look("", None, str(error))
+        return Look(example.name, example)
+
     def image(self, identity: str) -> Example:
         """Return an image that was learned, or seen lately, by its content hash."""
         try:
