@@ -193,6 +193,11 @@ class Service:
                 arrivals.append(Arrival(label, self.image(identity)))
             except UnknownImageError:
                 missing.append(identity)
+        if missing and len(labels) > self.limits.tray:
+            raise HyCalError(
+                f"{len(labels):,} images at once; the server keeps {self.limits.tray:,} at hand. Nothing was learned. "
+                "Send and learn them in several steps, or learn the folder by `hycal learn`."
+            )
         if missing:
             raise UnknownImageError(
                 f"{len(missing):,} of {len(labels):,} images are not at hand any more, such as {missing[0][:12]}. "
