@@ -3,7 +3,7 @@
 import { post, upload } from "./api.js";
 import { drawn, h, named, percent, say, split, trying } from "./dom.js";
 import { evidence } from "./evidence.js";
-import { colour, follow, store, undo } from "./store.js";
+import { colour, follow, store, undoing } from "./store.js";
 
 /** Make the card of {file, path, answer, model}. */
 export function card(item) {
@@ -13,7 +13,7 @@ export function card(item) {
   const element = h("li", { className: "card", tabIndex: -1 }, picture, body);
   element.addEventListener("keydown", (event) => {
     const choice = item.answer.candidates[Number(event.key) - 1];
-    if (choice && !event.target.closest("input") && !event.ctrlKey && !event.altKey && !event.metaKey) correct(choice.label, event);
+    if (choice && !event.repeat && !event.target.closest("input") && !event.ctrlKey && !event.altKey && !event.metaKey) correct(choice.label, event);
   });
 
   /** Show a new answer, but take nothing from under the hands of whoever is at this card. */
@@ -90,11 +90,12 @@ export function card(item) {
       draw();
       await drawn();
       const spent = Math.round(performance.now() - began);
-      draw(noteOf(receipt, spent));
+      const changed = receipt.before !== receipt.after;
+      draw(changed && noteOf(receipt, spent));
       element.dataset.ms = spent;
       flash(element);
       if (document.activeElement === document.body) element.focus({ preventScroll: true }); // nobody has gone on elsewhere
-      say(`Learned as ${label}. The model answered anew after ${spent} ms.`, { action: "Undo", onaction: undo });
+      say(changed ? `Learned as ${label}. The model answered anew after ${spent} ms.` : `It was learned as ${label} already.`, undoing(receipt));
       await follow(receipt);
     });
 

@@ -4,7 +4,7 @@ import { batches, post, upload } from "./api.js";
 import { zone } from "./choosing.js";
 import { classes, h, plural, say, trying } from "./dom.js";
 import { grouped } from "./files.js";
-import { follow, store, undo } from "./store.js";
+import { follow, store, undoing } from "./store.js";
 
 let parts = null;
 
@@ -130,7 +130,7 @@ function report({ receipt, skipped, seconds }) {
   const headline = images
     ? `Learned ${plural(images, "image")} of ${classes(Object.keys(receipt.images).length)}`
     : "Nothing new in there: every image was known already";
-  say(`${headline}.`, images ? { action: "Undo", onaction: undo } : {});
+  say(`${headline}.`, undoing(receipt));
   return h(
     "div",
     { className: "report" },

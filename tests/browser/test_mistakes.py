@@ -1,0 +1,72 @@
+"""What people do not mean: keys held down, double clicks, names of two classes, changes that others made meanwhile."""
+
+from __future__ import annotations
+
+from tests.browser.conftest import Visit, serving
+
+
+def ask_api(person: Visit, path: str, body: dict | None = None) -> dict:
+    """Ask the server as another client would, behind the back of the page."""
+    options = None if body is None else {"method": "POST", "body": body}
+    script = """([path, options]) => fetch(`/api/${path}`, options && { ...options, body: JSON.stringify(options.body),
+        headers: { "Content-Type": "application/json" } }).then(answer => answer.json())"""
+    return person.page.evaluate(script, [path, options])
+
+
+def actions(person: Visit) -> list[str]:
+    return [entry["action"] for entry in ask_api(person, "history")["entries"]]
+
+
+def test_nothing_is_taken_back_that_nobody_meant(tmp_path, drawn, visit):
+    with serving(tmp_path / "m.hycal") as server:
+        person = visit(server.url)
+        page = person.page
+        person.teach(drawn / "planets")
+        sample = drawn / "planets" / "test" / "rocky" / "rocky-8.jpg"
+
+        # an image that was learned as this already: nothing changes, and there is nothing to undo
+        person.ask(drawn / "planets" / "train" / "rocky" / "rocky-0.jpg", count=1)
+        page.focus(".card")
+        page.keyboard.press("1")
+        person.wait_for_message("It was learned as planets/rocky already")
+        assert page.locator("#toast button:has-text('Undo')").count() == 0
+        assert actions(person) == ["learn"]
+
+        # a double click on Undo is one
+        page.click("text=Clear")
+        person.ask(sample, count=1)
+        page.click(".card .right")
+        person.wait_for_message("Learned as")
+        page.dblclick("#toast button:has-text('Undo')")
+        person.wait_for_message("Taken back: correct")
+        page.wait_for_load_state("networkidle")
+        assert actions(person) == ["undo", "correct", "learn"]
+        assert sum(url.endswith("/api/undo") for url in person.requests) == 1
+
+        # nor does a key that is held down repeat it
+        for old, new in (("planets", "one"), ("one", "two"), ("two", "three")):
+            ask_api(person, "rename", {"old": old, "new": new})
+        person.open(server.url)
+        page.keyboard.down("Control")
+        for _ in range(4):
+            page.keyboard.down("z")
+        page.keyboard.up("z")
+        page.keyboard.up("Control")
+        person.wait_for_message("Taken back: rename: two to three")
+        page.wait_for_load_state("networkidle")
+        assert actions(person)[:2] == ["undo", "rename"]
+        page.keyboard.press("Control+z")  # but pressed twice it takes back two, even at once
+        page.keyboard.press("Control+z")
+        person.wait_for_message("Taken back: rename: planets to one")
+
+        # what another has done since is not taken back; the next Undo is of what the page shows by then
+        person.ask(sample, count=1)
+        page.click(".card .right")
+        person.wait_for_message("Learned as")
+        ask_api(person, "rename", {"old": "planets/ringed", "new": "saturn"})
+        page.click("#toast button:has-text('Undo')")
+        person.wait_for_message("The model has been changed since, so nothing was taken back.")
+        assert actions(person)[:2] == ["rename", "correct"]
+        assert "planets/saturn" in person.classes()
+        page.keyboard.press("Control+z")
+        person.wait_for_message("Taken back: rename: planets/ringed to saturn")
