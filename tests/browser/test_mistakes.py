@@ -70,3 +70,27 @@ def test_nothing_is_taken_back_that_nobody_meant(tmp_path, drawn, visit):
         assert "planets/saturn" in person.classes()
         page.keyboard.press("Control+z")
         person.wait_for_message("Taken back: rename: planets/ringed to saturn")
+
+
+def test_answers_that_could_not_be_asked_again_say_so(tmp_path, drawn, visit):
+    tests = drawn / "planets" / "test"
+    with serving(tmp_path / "m.hycal") as server:
+        person = visit(server.url)
+        page = person.page
+        person.teach(drawn / "planets")
+        person.ask(tests / "rocky" / "rocky-8.jpg", count=1)
+        server.stop()
+        server.start()
+        person.ask(tests / "ringed", count=4)
+        page.locator(".card").first.locator("button.other").click()
+        page.fill("form.other input", "planets/gas giant")
+        page.press("form.other input", "Enter")
+        person.wait_for_message("Learned as planets/gas giant")
+        old = page.locator(".card:has-text('rocky-8')")
+        old.locator("text=This answer is from before the last change").wait_for()
+        assert page.locator("text=This answer is from before").count() == 1  # the others were answered anew
+        for card in page.locator(".card").all()[1:3]:
+            assert "gas giant" in card.inner_text()
+        old.locator("text=Ask again").click()
+        old.locator("text=Ask again").wait_for(state="detached")
+        assert "gas giant" in old.inner_text()

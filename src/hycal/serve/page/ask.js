@@ -1,12 +1,11 @@
 // Ask: drop images, see what they are and why, correct an answer.
 
 import { batches, post, upload } from "./api.js";
-import { card } from "./card.js";
+import { QUESTION, card } from "./card.js";
 import { zone } from "./choosing.js";
 import { $, h, plural, say, trying } from "./dom.js";
 import { quiet, store } from "./store.js";
 
-const QUESTION = "top=5&unknown=0.05"; // one learned image of twenty may be called unknown
 const MOST_CARDS = 200;
 const AT_ONCE = 24; // answers asked for again in one request: a click meanwhile hardly waits for it
 
@@ -95,17 +94,11 @@ function outdated() {
 async function renew(items) {
   const { model } = store.info;
   const before = items.map((item) => item.model);
-  let found = { answers: [] };
-  try {
-    found = await post(`answers?${QUESTION}`, { images: items.map((item) => item.answer.image) });
-  } catch (error) {
-    if (error.status !== 404) throw error; // the server was started again: the images are sent again when they are needed
-  }
+  const { answers } = await post(`answers?${QUESTION}`, { images: items.map((item) => item.answer.image) });
   items.forEach((item, number) => {
     if (item.model !== before[number]) return; // it was corrected meanwhile, and has the newer answer
     item.model = model;
-    const answer = found.answers[number];
-    if (answer) item.card.update({ ...answer, name: item.answer.name });
+    item.card.update({ ...answers[number], name: item.answer.name });
   });
   summarise();
 }

@@ -1,12 +1,15 @@
 // One answer: the image, what it shows and how sure that is, why, and the ways to correct it.
 
-import { post, upload } from "./api.js";
+import { ApiError, post, upload } from "./api.js";
 import { drawn, h, named, percent, say, split, trying } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { colour, follow, store, undoing } from "./store.js";
 
+export const QUESTION = "top=5&unknown=0.05"; // one learned image of twenty may be called unknown
+
 /** Make the card of {file, path, answer, model}. */
 export function card(item) {
+  let outdated = false; // the model has changed, and could not be asked again: the server does not have the image
   const body = h("div", { className: "body" });
   const url = URL.createObjectURL(item.file);
   const picture = h("img", { className: "picture", src: url, alt: item.path, onerror: () => picture.classList.add("broken") });
@@ -16,18 +19,25 @@ export function card(item) {
     if (choice && !event.repeat && !event.target.closest("input") && !event.ctrlKey && !event.altKey && !event.metaKey) correct(choice.label, event);
   });
 
-  /** Show a new answer, but take nothing from under the hands of whoever is at this card. */
+  /** Show a new answer, or that there is none to be had. */
   function update(answer) {
-    if (JSON.stringify(answer) === JSON.stringify(item.answer)) return;
-    const changed = best(answer) !== best(item.answer);
-    item.answer = answer;
+    const lost = Boolean(answer.problem);
+    if (lost === outdated && (lost || JSON.stringify(answer) === JSON.stringify(item.answer))) return;
+    const changed = !lost && best(answer) !== best(item.answer);
+    outdated = lost;
+    if (!lost) item.answer = answer;
+    redraw();
+    if (changed) flash(element);
+  }
+
+  /** Draw, but take nothing from under the hands of whoever is at this card. */
+  function redraw() {
     if (body.querySelector("form")) return; // it is drawn when the form is closed
     const reading = body.querySelector("details")?.open;
     const place = [...body.querySelectorAll("button, summary")].indexOf(document.activeElement);
     draw();
     if (reading) body.querySelector("details").open = true;
     if (place >= 0) (body.querySelectorAll("button, summary")[place] ?? element).focus({ preventScroll: true });
-    if (changed) flash(element);
   }
 
   function draw(note) {
@@ -46,6 +56,7 @@ export function card(item) {
     return [
       h("p", { className: "best" }, h("span", { className: "dot", data: { colour: colour(split(top.label)[0]) } }), named(top.label), h("span", { className: "sure" }, percent(top.probability))),
       h("meter", { min: 0, max: 1, value: top.probability, "aria-label": `Confidence ${percent(top.probability)}` }),
+      outdated && h("p", { className: "unlike" }, "This answer is from before the last change. ", h("button", { className: "plain", onclick: () => trying(askAgain) }, "Ask again")),
       answer.unknown && !answer.learned_as && h("p", { className: "unlike" }, "Unlike anything it has learned: perhaps none of these."),
       answer.learned_as && h("p", { className: "learned" }, `✓ learned as ${answer.learned_as}`),
       h(
@@ -63,9 +74,22 @@ export function card(item) {
 
   async function why(details) {
     if (details.children.length > 1) return;
-    const { answers } = await withImage((image) => post("answers?top=2&why=true", { images: [image] }));
-    details.append(evidence(answers[0].candidates));
+    const { candidates } = (await answered("top=2&why=true")).answers[0];
+    details.append(evidence(candidates));
   }
+
+  async function askAgain() {
+    const { model, answers } = await answered(QUESTION);
+    item.model = model;
+    update({ ...answers[0], name: item.answer.name });
+  }
+
+  const answered = (question) =>
+    withImage(async (image) => {
+      const found = await post(`answers?${question}`, { images: [image] });
+      if (found.answers[0].problem) throw new ApiError(404, found.answers[0].problem);
+      return found;
+    });
 
   function openOther(button) {
     const [domain] = split(best(item.answer));
@@ -87,6 +111,7 @@ export function card(item) {
       const receipt = await withImage((image) => post("correct?top=5", { image, label }));
       item.model = receipt.after;
       item.answer = { ...receipt.answer, name: item.answer.name };
+      outdated = false;
       draw();
       await drawn();
       const spent = Math.round(performance.now() - began);
