@@ -94,3 +94,38 @@ def test_answers_that_could_not_be_asked_again_say_so(tmp_path, drawn, visit):
         old.locator("text=Ask again").click()
         old.locator("text=Ask again").wait_for(state="detached")
         assert "gas giant" in old.inner_text()
+
+
+def test_a_name_of_two_classes_is_asked_about_and_a_domain_is_no_class(tmp_path, drawn, visit):
+    with serving(tmp_path / "m.hycal") as server:
+        person = visit(server.url)
+        page = person.page
+        person.teach(drawn / "planets")
+        for old, new in (("planets/ringed", "garden/rose"), ("planets/banded", "wild/rose")):
+            ask_api(person, "rename", {"old": old, "new": new})
+        person.open(server.url)
+        labels = person.classes()
+        person.ask(drawn / "planets" / "test" / "rocky" / "rocky-8.jpg", count=1)
+        page.click("button.other")
+        page.fill("form.other input", "rose")
+        assert page.inner_text("form.other span") == "Which one: garden/rose, wild/rose?"
+        page.press("form.other input", "Enter")
+        assert page.evaluate("document.querySelector('form.other input').validationMessage").startswith("Which one")
+        page.fill("form.other input", "wild/rose")
+        assert page.inner_text("form.other span") == "→ wild/rose"
+        page.press("form.other input", "Enter")
+        person.wait_for_message("Learned as wild/rose")
+        assert person.classes() == labels
+
+        ask_api(person, "rename", {"old": "garden/rose", "new": "garden/wild"})
+        person.open(server.url)
+        person.go("classes")
+        page.click("[aria-label='Rename domain wild']")
+        page.fill("dialog input", "meadow")
+        page.press("dialog input", "Enter")
+        person.wait_for_message("Renamed to meadow")
+        assert person.classes() == ["garden/wild", "meadow/rose", "planets/rocky"]
+        page.click("[aria-label='Forget domain meadow']")
+        page.click("dialog .main")
+        person.wait_for_message("Forgot 9 images of meadow/rose")
+        assert person.classes() == ["garden/wild", "planets/rocky"]

@@ -96,11 +96,16 @@ export function card(item) {
     const hint = h("span", { className: "quiet" });
     const input = h("input", {
       list: "labels", placeholder: `${domain}/…`, autocomplete: "off", "aria-label": "Class that the image shows", required: true,
-      oninput: () => { hint.textContent = input.value.trim() ? meaning(input.value, domain).hint : ""; },
+      oninput: check,
       onkeydown: (event) => { if (event.key === "Escape") { draw(); body.querySelector("button.other").focus(); } },
     });
     const form = h("form", { className: "other", onsubmit: (event) => { event.preventDefault(); correct(meaning(input.value, domain).label, event); } },
       input, h("button", { className: "main" }, "Learn"), hint);
+    function check() {
+      const { label, hint: text } = meaning(input.value, domain);
+      hint.textContent = input.value.trim() ? text : "";
+      input.setCustomValidity(label === null ? text : "");
+    }
     button.replaceWith(form);
     input.focus();
   }
@@ -144,13 +149,15 @@ export function card(item) {
 
 const best = (answer) => answer.candidates[0]?.label ?? "";
 
-/** What a typed name means: a known label, the only class of that name, or a new class. */
+/** What a typed name means: a known label, the only class of that name, or a new class; nothing if it may be several. */
 function meaning(typed, domain) {
   const text = typed.trim();
-  const known = store.classes.filter(({ label, name }) => label === text || name === text);
-  if (known.length === 1) return { label: known[0].label, hint: `→ ${known[0].label}` };
+  const exact = store.classes.filter(({ label }) => label === text);
+  const known = exact.length ? exact : store.classes.filter(({ name }) => name === text);
+  if (known.length > 1) return { label: null, hint: `Which one: ${known.map(({ label }) => label).join(", ")}?` };
+  if (known.length) return { label: known[0].label, hint: `→ ${known[0].label}` };
   const label = text.includes("/") || !domain ? text : `${domain}/${text}`;
-  return { label, hint: known.length ? "" : `new class ${label}` };
+  return { label, hint: `new class ${label}` };
 }
 
 function flash(element) {
