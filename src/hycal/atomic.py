@@ -29,7 +29,8 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
     """Yield a file to write; at the end it takes the name `target`, on the disk and in one step.
 
     Whoever looks sees the old file or the new one, never a part; several may write at once, and the last one
-    stays. The mode of the old file is kept. What a killed writer of the same target left is removed.
+    stays. The mode of the old file is kept, and a link to it stays a link. What a killed writer of the same target
+    left is removed.
 
     Parameters
     ----------
@@ -74,9 +75,15 @@ def _rename(part: Path, target: Path) -> None:
     sync_folder(target.parent)
 
 
+def real_file(path: Path) -> Path:
+    """Return the file that `path` is a link to, or the path itself: a link stays one, and one file has one journal."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
 @contextlib.contextmanager
 def preparing(target: Path) -> Iterator[Draft]:
     """Yield a draft, as `replacing` does, for a caller who decides in the end whether it is installed."""
+    target = real_file(target)
     _sweep(target)
     with _workshop(target) as folder, (folder / "content").open("xb") as file:
         yield Draft(file, target, (target if target.exists() else Path(file.name)).stat().st_mode & 0o777)

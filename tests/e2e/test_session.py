@@ -14,7 +14,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from examples.photos import write_digits
-from hycal import load
+from hycal import HyCal, load
 from hycal.cli import app
 from hycal.embedding import EmbeddingCache
 from hycal.embedding.sources import content_hash
@@ -117,12 +117,25 @@ def test_a_session(photos, monkeypatch):
     with EmbeddingCache.of(encoder, photos / "cache" / "embeddings") as store:
         cached = store.known()
         assert content_hash(first.read_bytes()) in cached
+    damaged = photos / "damaged"
+    damaged.mkdir()
+    (damaged / "index.sqlite").write_text("no database")
+    content = Path("digits.hycal").read_bytes()
+    hycal("forget", "digits.hycal", first, "--for-good", "--cache", damaged, code=1)
+    assert Path("digits.hycal").read_bytes() == content
     lost = ask("forget", "digits.hycal", first, "--for-good")
-    assert lost["images"] == {"low/0": 1} and lost["removed_from_cache"] == 1
+    tall = list((photos / "high").rglob("*.png"))
+    assert lost["images"] == {"low/0": 1} and lost["removed_from_cache"] == 1 + len(tall), "held by the undo until now"
     with EmbeddingCache.of(encoder, photos / "cache" / "embeddings") as store:
-        assert store.known() == cached - {content_hash(first.read_bytes())}
+        assert store.known() == cached - {content_hash(path.read_bytes()) for path in (first, *tall)}
     assert "1 only in never.hycal" in hycal("diff", "digits.hycal", "never.hycal", "--strict", code=3)
     hycal("undo", "digits.hycal", code=1)
+
+    history = ask("info", "digits.hycal", "--history", "100")["history"]
+    actions = [entry["action"] for entry in history]
+    assert actions == ["learn", "learn", "correct", "undo", "forget", "forget"]
+    for shown, expected in {0: [], 2: actions[-2:], 6: actions, 7: actions}.items():
+        assert [entry["action"] for entry in ask("info", "digits.hycal", "--history", shown)["history"]] == expected
 
     ask("rename", "digits.hycal", "low", "small")
     assert {entry["label"] for entry in ask("classes", "digits.hycal")} == {"small/0", "small/1", "small/2"}
@@ -140,6 +153,32 @@ def test_a_session(photos, monkeypatch):
     session = onnxruntime.InferenceSession("both.onnx", providers=["CPUExecutionProvider"])
     labels = session.run(["label"], {"embeddings": model._table.stacked()})[0]
     assert labels.tolist() == model.predict(model._table.stacked()).tolist()
+
+
+def test_a_class_folder_that_is_a_link_is_left_out_and_said(photos, monkeypatch, tmp_path):
+    monkeypatch.setenv("HYCAL_CACHE", str(photos / "cache"))
+    (tmp_path / "linked" / "0").mkdir(parents=True)
+    for path in (photos / "low" / "0").iterdir():
+        (tmp_path / "linked" / "0" / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "linked" / "1").symlink_to(photos / "low" / "1")
+    learned = ask("learn", tmp_path / "m.hycal", tmp_path / "linked")
+    assert learned["images"] == {"linked/0": 6}
+    (skipped,) = learned["skipped"]
+    assert skipped == {"file": str(tmp_path / "linked" / "1"), "reason": "a link to a folder, not followed"}
+
+
+def test_models_of_the_library_have_labels_without_domains(photos, monkeypatch, tmp_path):
+    monkeypatch.setenv("HYCAL_CACHE", str(photos / "cache"))
+    ask("learn", tmp_path / "own.hycal", photos / "low")
+    model = load(tmp_path / "own.hycal")
+    rows = np.concatenate([record.statistics.samples for record in model._table.ordered])
+    plain = HyCal(fusion="image").fit(rows, np.repeat(["0", "1", "2"], 6))
+    plain.encoder_ = model.encoder_
+    plain.save(tmp_path / "plain.hycal")
+    asked = ("--encoder", "builtin")
+    assert ask("evaluate", tmp_path / "plain.hycal", photos / "test", *asked)["overall"]["total"] == 6
+    image = next((photos / "test" / "low" / "1").iterdir())
+    assert ask("correct", tmp_path / "plain.hycal", image, "1", *asked)["images"] == {"1": 1}
 
 
 def test_what_can_go_wrong(photos, monkeypatch, tmp_path):
@@ -172,8 +211,8 @@ def test_what_can_go_wrong(photos, monkeypatch, tmp_path):
         "exclude each other": ("predict", model, image, "--json", "--csv"),
         "There are no files in": ("predict", model, tmp_path / "empty"),
         "Did you mean 'low/1'": ("forget", model, "low/11"),
-        "never learned": ("forget", model, next((photos / "high" / "7").iterdir())),
-        "is no label": ("correct", model, image, "zero"),
+        "does not know the image": ("forget", model, next((photos / "high" / "7").iterdir())),
+        "is no class": ("correct", model, image, "zero"),
         "cannot be used": ("correct", model, tmp_path / "broken" / "cat" / "1.png", "low/0"),
         "exists already": ("merge", model, model, "--out", model),
         "belongs to a class of the model": ("evaluate", model, "high"),

@@ -232,7 +232,7 @@ def make_mixed_folder(folder: Path) -> tuple[set[str], set[str]]:
     os.mkfifo(folder / "pipe.jpg")
     (folder / "loop").symlink_to(folder)
     (folder / ".hidden.jpg").write_bytes(b"")
-    return set(good), {*bad, "gone.jpg", "pipe.jpg"}
+    return set(good), {*bad, "gone.jpg", "pipe.jpg", "loop"}
 
 
 def test_a_folder_of_everything_ends_with_every_good_image_and_every_reason(tmp_path: Path) -> None:

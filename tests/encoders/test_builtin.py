@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -49,3 +53,13 @@ def test_golden_vectors_notice_another_model(builtin) -> None:
 def test_size() -> None:
     spec = find_spec("builtin")
     assert (encoder_dir(spec) / spec.files["image"]).stat().st_size < 13e6
+
+
+def test_the_runtime_reports_to_nobody(tmp_path) -> None:
+    """Where it would report, ONNX Runtime keeps a number of the machine and a database of events in the home folder."""
+    environment = dict(os.environ, HOME=str(tmp_path))
+    for name in ("XDG_CACHE_HOME", "ORT_DISABLE_TELEMETRY"):
+        environment.pop(name, None)
+    code = "from hycal.encoders import load_encoder; load_encoder('builtin')"
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

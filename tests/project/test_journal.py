@@ -12,7 +12,7 @@ from hycal import HyCalError, ModelFileError, load, modelfile
 from hycal.project import Project, empty_state, project
 from hycal.project.journal import journal_of
 from hycal.project.storing import state_of
-from tests.project.building import OPERATIONS, SPACE, apply, arrivals, example, new_project
+from tests.project.building import OPERATIONS, SPACE, apply, arrivals, example, new_project, pets_and_cars
 from tests.project.test_project import same
 
 
@@ -151,7 +151,7 @@ def test_forgetting_for_good_leaves_no_journal(tmp_path):
     target.forget(gone.key)
     assert gone.row.tobytes() in journal_of(path).read_bytes()
     target.undo()
-    target.forget(gone.key, for_good=True)
+    target.forget_for_good(gone.key)
     assert not journal_of(path).exists() and gone.row.tobytes() not in path.read_bytes()
 
 
@@ -228,7 +228,7 @@ def test_what_another_wrote_meanwhile_is_not_replaced(tmp_path, monkeypatch):
     def slowly(*given):
         with prepared(*given) as install:
             monkeypatch.undo()
-            Project(path).forget(gone.key, for_good=True)  # writes the whole file
+            Project(path).forget_for_good(gone.key)  # writes the whole file
             yield install
 
     monkeypatch.setattr(modelfile, "prepared", slowly)
@@ -248,3 +248,33 @@ def test_text_embeddings_of_new_classes_are_kept(tmp_path):
     text = np.eye(12, dtype=np.float32)[0]
     target.correct(example("d1/c1", 4), "d1/c1", {"d1/c1": text})
     np.testing.assert_array_equal(Project(target.path).state.shelves["d1/c1"].text, text)
+
+
+def test_a_link_to_a_project_is_that_project(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "here").mkdir()
+    path, link = tmp_path / "real" / "p.hycal", tmp_path / "here" / "p.hycal"
+    pets_and_cars(path)
+    link.symlink_to(path)
+    Project(link).rename("pets/dog", "hound")
+    with_journal = Project(link, journal=True)
+    with_journal.rename("pets/cat", "tiger")
+    assert link.is_symlink() and sorted(item.name for item in link.parent.iterdir()) == ["p.hycal"]
+    assert {"pets/hound", "pets/tiger"} <= set(Project(path).state.labels)
+    with_journal.close()
+    assert link.is_symlink() and Project(path).state.hash == Project(link).state.hash
+
+
+def test_the_journal_of_a_removed_project_is_not_that_of_a_new_one(tmp_path):
+    path = tmp_path / "p.hycal"
+    pets_and_cars(path)
+    for _ in range(4):
+        Project(path, journal=True).rename("pets/dog", "hound")
+        Project(path, journal=True).rename("pets/hound", "dog")
+    state = Project(path).state
+    orphan = journal_of(path).read_bytes()
+    for make in (lambda: Project.create(path, state), lambda: new_project(path).learn(arrivals("pets/cat", 1))):
+        path.unlink()
+        journal_of(path).write_bytes(orphan)
+        make()
+        assert Project(path).state.labels and not journal_of(path).exists()

@@ -58,11 +58,21 @@ def test_advice_for_each_class(tmp_path):
     same = [Arrival(f"a/{'left' if n % 2 else 'right'}", example("a/same", n)) for n in range(16)]
     few = [*arrivals("a/few", 1, 2), *arrivals("a/one", 1)]
     project.learn([*same, *arrivals("a/clear", *range(8)), *few])
-    found = {item.label: item for item in advise(project.state).classes}
+    advice = advise(project.state)
+    found = {item.label: item for item in advice.classes}
+    assert found["a/one"].shots == 1 and found["a/one"].left_out.total == 0 and advice.overall.total == 26
+    assert "a/one" not in {item.truth for item in advice.confusions}
     assert found["a/clear"].advice == "enough images" and found["a/clear"].left_out.accuracy == 1
     assert found["a/left"].advice == "add images that tell it from a/right" and found["a/left"].taken_for == "a/right"
     assert found["a/few"].advice == "few images: add 3 or more, then ask again"
     assert found["a/one"].advice == "one image cannot be judged: add some"
+
+
+def test_no_class_can_be_judged(tmp_path):
+    project = new_project(tmp_path / "p.hycal")
+    project.learn([*arrivals("a/one", 1), *arrivals("a/two", 1)])
+    advice = advise(project.state)
+    assert advice.overall.total == 0 and not advice.confusions and not advice.suspects
 
 
 def test_accuracy_by_shots(tmp_path):

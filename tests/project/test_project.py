@@ -101,7 +101,7 @@ def test_forgetting_is_exact_and_for_good_leaves_nothing(tmp_path):
     assert receipt.after == never.state.hash and receipt.images == {"pets/cat": 1}
     assert gone.thumbnail in path.read_bytes() and gone.row.tobytes() in path.read_bytes()
     project.undo()
-    final = project.forget(gone.key.hex()[:12], for_good=True)
+    final = project.forget_for_good(gone.key.hex()[:12])
     content = path.read_bytes()
     for trace in (gone.row.tobytes(), gone.thumbnail, gone.key, gone.name.encode(), gone.key.hex().encode()):
         assert trace not in content
@@ -140,15 +140,18 @@ def test_merging_counts_an_image_once(tmp_path):
         strange.merge(other.state)
 
 
-def test_names_that_mean_nothing_or_too_much(tmp_path):
-    project = pets_and_cars(tmp_path / "p.hycal")
-    for name, says in (("cat", "2 domains"), ("pets/cta", "Did you mean 'pets/cat'"), ("", "no class")):
-        with pytest.raises(HyCalError, match=says):
-            project.forget(name)
-    with pytest.raises(HyCalError, match="never learned"):
-        project.forget(bytes(32))
-    assert project.forget("dog").images == {"pets/dog": 2}
-    assert project.forget("cars/mini-3.png").images == {"cars/mini": 1}
+def test_models_learned_elsewhere_may_hold_an_image_twice(tmp_path):
+    """The library counts rows; a project counts an image once, and must not lose the copies that a file brings."""
+    row, other = example("a/x", 1).row, example("a/x", 2).row
+    HyCal(fusion="image").fit([row, row, row, other], ["a", "a", "b", "c"]).save(tmp_path / "m.hycal")
+    project = Project(tmp_path / "m.hycal")
+    identity = project.state.shelves["a"].examples[0].identity
+    assert set(project.state.label_of.values()) == {"b", "c"}
+    assert project.forget("a").images == {"a": 2}
+    assert project.state.label_of[identity] == "b"
+    project.undo()
+    project.forget("b")
+    assert project.state.label_of[identity] == "a" and project.forget(identity).images == {"a": 2}
 
 
 def test_bad_embeddings_change_nothing(tmp_path):

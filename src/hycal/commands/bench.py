@@ -16,7 +16,8 @@ from rich.table import Table
 
 from hycal.bench.settings import SAMPLING, list_settings, load_setting
 from hycal.commands.failing import told
-from hycal.commands.saying import CLUSTER_HELP
+from hycal.commands.saying import CLUSTER_HELP, show_table
+from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
     from hycal.bench.runner import Summary
@@ -45,7 +46,7 @@ def list_command() -> None:
         orders = " ".join(("default", *setting.orders))
         row = (setting.title, setting.protocol, str(len(setting.domains)), str(classes), f"{images:,}", orders)
         table.add_row(name, *row)
-    console.print(table)
+    show_table(table)
     console.print(f"methods: {', '.join(METHODS)}", highlight=False, soft_wrap=True)
     for study in studies().values():
         console.print(escape(f"study:{study.name}: {', '.join(study.labels)}"), highlight=False, soft_wrap=True)
@@ -81,6 +82,8 @@ def run_command(
     if sampling:
         chosen = [setting.sampled(sampling) for setting in chosen]
     variants = parse_methods(methods)
+    if not all(seed.isdecimal() for seed in seeds.split()):
+        raise HyCalError(f"--seeds is {seeds!r}; expected whole numbers such as '0 1'.")
     numbers = [int(seed) for seed in seeds.split()] or None
     cells = grid(chosen, variants, seeds=numbers, orders=orders.split())
     embedded = {setting.name: load_domains(setting, embeddings) for setting in chosen}
@@ -150,7 +153,7 @@ def report_command(
             values = [group.value(method, name) for name in columns]
             table.add_row(escape(method), *(number(value.mean, value.interval) for value in values))
         if group.methods:
-            console.print(table)
+            show_table(table)
     for path in files.values():
         console.print(escape(str(path)), highlight=False, soft_wrap=True)
 

@@ -12,7 +12,7 @@ from hycal.commands.models import CacheFolder, Json, Model, tell_receipt
 from hycal.embedding.forgetting import forget_images
 from hycal.embedding.sources import ImageFile, content_hash
 from hycal.encoders.files import embeddings_folder
-from hycal.project import Project, gone
+from hycal.project import Project
 from hycal.project.changes import merge
 
 
@@ -51,26 +51,31 @@ def forget_command(
 
     The receipt shows the model's hash before and after; a model that was never taught it has that same hash. Until
     --for-good is given, `hycal undo` can bring it back, so its data is still in the file, and its embedding in the
-    cache. The images themselves are yours: hycal never touches them.
+    cache; --for-good can be asked for later as well. The images themselves are yours: hycal never touches them.
+
+    Where a domain and a class of another one share a name, `flower/` is the domain.
 
     Example: hycal forget photos.hycal flower/tulip
     """
     project = Project(model)
     path = Path(what)
     name = content_hash(ImageFile(path).read()) if path.is_file() else what
-    before = project.state
-    receipt = project.forget(name, for_good=for_good)
     if not for_good:
-        tell_receipt(project, receipt, as_json=as_json)
+        tell_receipt(project, project.forget(name), as_json=as_json)
         if not as_json:
             typer.echo("`hycal undo` can bring it back; with --for-good it could not.")
         return
-    folder = cache or embeddings_folder()
-    removed = forget_images(folder, gone(before, project.state))
+    folder, removed = cache or embeddings_folder(), 0
+
+    def erase(lost: set[bytes]) -> None:
+        nonlocal removed
+        removed = forget_images(folder, lost)
+
+    receipt = project.forget_for_good(name, erase)
     tell_receipt(project, receipt, as_json=as_json, more={"cache": str(folder), "removed_from_cache": removed})
     if not as_json:
-        typer.echo("Nothing of these images is left in the file; the undo is empty.")
-        typer.echo(f"{removed:,} embeddings of them were removed from the cache {folder}.")
+        typer.echo("Nothing of what was forgotten is left in the file; the undo is empty.")
+        typer.echo(f"{removed:,} embeddings were removed from the cache {folder}.")
 
 
 @told

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 from rich.table import Table
 
 from hycal.commands.failing import told
-from hycal.commands.saying import say
+from hycal.commands.saying import say, show_table
 from hycal.data.catalog import find_dataset, list_datasets
 from hycal.data.checking import check_dataset
 from hycal.data.fetching import fetch
@@ -31,7 +31,7 @@ def list_command() -> None:
         verified = [item.checksum is not None for item in spec.files]
         how = "by hand" if not verified else "verified" if all(verified) else "no checksum published"
         table.add_row(spec.name, spec.title, str(spec.classes), f"{sum(spec.images.values()):,}", how)
-    Console().print(table)
+    show_table(table)
 
 
 @app.command("check")

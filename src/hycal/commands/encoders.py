@@ -14,7 +14,7 @@ from rich.text import Text
 from hycal._version import __version__
 from hycal.commands.backends import BackendOption, backend_of
 from hycal.commands.failing import told
-from hycal.commands.saying import say
+from hycal.commands.saying import say, show_table
 from hycal.encoders.files import cache_dir
 from hycal.encoders.install import install
 from hycal.encoders.loading import load_encoder
@@ -71,7 +71,7 @@ def show_command(name: Name, weights: Weights = None, backend: BackendOption = "
     table = Table.grid(padding=(0, 2))
     for key, value in rows.items():
         table.add_row(key, Text(value))
-    Console().print(table)
+    show_table(table)
 
 
 @told

@@ -24,7 +24,7 @@ from hycal.commands.models import (
     skipped_json,
     tell_skipped,
 )
-from hycal.commands.saying import say, shown
+from hycal.commands.saying import say, show_table, shown
 from hycal.data.listing import list_images
 from hycal.embedding import Skipped
 from hycal.embedding.store import EmbeddingStore
@@ -75,7 +75,7 @@ def evaluate_command(
         pairs, learned = _answers(state, tower, testable, store, skipped)
     if not pairs:
         raise HyCalError(
-            f"None of the {len(testable)} files in {folder} could be read. The first: {skipped[0].reason}."
+            f"None of the {len(testable)} files in {folder} could be read. The last: {skipped[-1].reason}."
         )
     found = evaluate(state, pairs)
     if as_json:
@@ -132,7 +132,7 @@ def advise_command(
 
 
 def _score_json(score: Score) -> dict[str, Any]:
-    return {"right": score.right, "total": score.total, "accuracy": score.accuracy}
+    return {"right": score.right, "total": score.total, "accuracy": score.accuracy if score.total else None}
 
 
 def _evaluation_json(found: Evaluation) -> dict[str, Any]:
@@ -158,17 +158,17 @@ def _show_evaluation(found: Evaluation, learned: int) -> None:
         table = Table(title, "accuracy", box=None)
         for name, score in scores.items():
             table.add_row(escape(shown(name)), _percent(score))
-        console.print(table)
+        show_table(table)
     table = Table("class", "learned from", "accuracy", box=None)
     for label, score in found.by_class.items():
         table.add_row(escape(shown(str(label))), f"{found.shots[label]:,}", _percent(score))
-    console.print(table)
+    show_table(table)
     for item in found.confusions[:_SHOWN]:
         say(console, f"{item.truth} taken for {item.answer}: {item.count:,}")
 
 
 def _percent(score: Score) -> str:
-    return f"{score.accuracy:.1%} ({score.right:,} of {score.total:,})"
+    return f"{score.accuracy:.1%} ({score.right:,} of {score.total:,})" if score.total else "-"
 
 
 def _advice_json(found: Advice) -> dict[str, Any]:
@@ -201,13 +201,16 @@ def _advice_json(found: Advice) -> dict[str, Any]:
 
 def _show_advice(found: Advice) -> None:
     console = Console()
-    say(console, f"estimated accuracy on new images like these: {_percent(found.overall)}")
+    if found.overall.total:
+        say(console, f"estimated accuracy on new images like these: {_percent(found.overall)}")
+    else:
+        say(console, "no class has two images, so nothing can be estimated yet")
     table = Table("class", "images", "told right unseen", "advice", box=None)
     for item in found.classes:
         table.add_row(
             escape(shown(str(item.label))), f"{item.shots:,}", _percent(item.left_out), escape(shown(item.advice))
         )
-    console.print(table)
+    show_table(table)
     for pair in found.confusions[:_SHOWN]:
         say(console, f"{pair.truth} taken for {pair.answer}: {pair.count:,}")
     for suspect in found.suspects[:_SHOWN]:

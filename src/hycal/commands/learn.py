@@ -30,9 +30,10 @@ from hycal.data.listing import list_images
 from hycal.embedding.sources import ImageFile
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
-from hycal.project import DEFAULT_METHOD, Arrival, Project, Receipt, empty_state, split_label
+from hycal.project import DEFAULT_METHOD, Arrival, Project, Receipt, empty_state
 from hycal.project.images import see, space, text_embeddings
 from hycal.project.labelling import TO_LEARN, Labelled, labelled
+from hycal.project.naming import check_class_name
 from hycal.project.project import check_folder
 
 DEFAULT_ENCODER = "builtin"
@@ -91,9 +92,8 @@ def correct_command(
     Example: hycal correct photos.hycal photos/new/7.jpg flower/tulip
     """
     project = Project(model)
-    domain, name = split_label(label)
-    if not domain or not name:
-        raise HyCalError(f"{label!r} is no label; expected domain/class, such as flower/tulip.")
+    if label not in project.state.shelves:
+        check_class_name(label)  # before the encoder is loaded
     tower = encoder_of(project.state, encoder, weights)
     seen = see([ImageFile(image)], tower)
     if not seen.examples:

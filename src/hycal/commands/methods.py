@@ -13,7 +13,7 @@ from rich.table import Table
 from hycal.classifiers import METHODS
 from hycal.commands.failing import told
 from hycal.commands.models import Json, Model, print_json, tell_receipt
-from hycal.commands.saying import say
+from hycal.commands.saying import say, show_table
 from hycal.errors import HyCalError
 from hycal.project import Project
 from hycal.project.remaking import Trial, remade, trials
@@ -92,7 +92,7 @@ def _show(model: Path, own: str, found: list[Trial]) -> None:
         if not trial.problem:
             score = trial.left_out
             table.add_row(name, f"{score.accuracy:.1%} ± {score.standard_error:.1%}", f"{trial.seconds:.1f}")
-    console.print(table)
+    show_table(table)
     for trial in found:
         if trial.problem:
             say(console, trial.problem, label=f"{trial.method} not tried", style="yellow")

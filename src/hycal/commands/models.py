@@ -107,12 +107,9 @@ def tell_receipt(project: Project, receipt: Receipt, *, as_json: bool, more: Map
         print_json({**receipt_json(project, receipt), **(more or {})})
         return
     tell_skipped(receipt.skipped)
-    console = Console()
-    if receipt.before == receipt.after:
-        say(console, f"{project.path}: nothing changed ({receipt.what})")
-    else:
-        state = project.state
-        say(console, f"{receipt.action}: {receipt.what}")
-        say(console, f"{project.path}: {len(state.labels):,} classes, {len(state.examples):,} images")
+    console, state = Console(), project.state
+    same = "; the model is the same" if receipt.before == receipt.after else ""
+    say(console, f"{receipt.action}: {receipt.what}{same}")
+    say(console, f"{project.path}: {len(state.labels):,} classes, {len(state.examples):,} images")
     say(console, f"model before {receipt.before}")
     say(console, f"model after  {receipt.after}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 CLUSTER_HELP = "Where to work: local:PROCESSES, ray:auto, ray://HOST:PORT, dask:tcp://HOST:PORT. See docs/scale.md."
@@ -30,3 +31,11 @@ def say(console: Console, line: str, *, label: str = "", style: str = "") -> Non
         text.append(": ", style="default")
     text.append(shown(line), style="default")
     console.print(text, highlight=False, soft_wrap=True)
+
+
+def show_table(table: Table) -> None:
+    """Print a table; where nobody looks, as wide as it is, so that nothing is cut."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=max(console.width, console.measure(table).maximum))
+    console.print(table)

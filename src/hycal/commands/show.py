@@ -12,7 +12,7 @@ from rich.table import Table
 
 from hycal.commands.failing import told
 from hycal.commands.models import FOUND_SOMETHING, Json, Model, print_json
-from hycal.commands.saying import say, shown
+from hycal.commands.saying import say, show_table, shown
 from hycal.project import Entry, Project, State
 from hycal.project.comparing import compare
 
@@ -31,7 +31,7 @@ def classes_command(model: Model, as_json: Json = False) -> None:
     table = Table("class", "domain", "images", box=None)
     for label, domain, shots in rows:
         table.add_row(escape(shown(str(label))), escape(shown(domain)), f"{shots:,}")
-    Console().print(table)
+    show_table(table)
 
 
 @told
@@ -45,7 +45,7 @@ def info_command(
     Example: hycal info photos.hycal
     """
     project = Project(model)
-    facts, entries = _facts(project), project.state.history[len(project.state.history) - history :]
+    facts, entries = _facts(project), project.state.history[-history:] if history else ()
     if as_json:
         print_json({**facts, "history": [_entry(entry) for entry in entries]})
         return

@@ -47,7 +47,8 @@ def list_images(source: str | os.PathLike[str]) -> list[ListedImage]:
     root_name = path.resolve().name
     for file in image_files(path):
         relative = file.relative_to(path)
-        place = place_of(relative.parts[:-1], root_name=root_name)
+        # A folder that was not entered is listed itself, in the place of the images that it may hold.
+        place = place_of(relative.parts if file.is_dir() else relative.parts[:-1], root_name=root_name)
         listed = ListedImage(ImageFile(file), relative.as_posix(), place.label, place.domain, place.split)
         found.append(listed)
     if not found:

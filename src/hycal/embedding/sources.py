@@ -55,7 +55,8 @@ class ImageFile:
         try:
             status = self.path.stat()
             if stat.S_ISDIR(status.st_mode):
-                raise ImageError("a folder that may not be opened")
+                linked = self.path.is_symlink()
+                raise ImageError("a link to a folder, not followed" if linked else "a folder that may not be opened")
             if not stat.S_ISREG(status.st_mode):
                 raise ImageError("not a regular file")
             if status.st_size == 0:
@@ -124,8 +125,8 @@ def image_files(folder: str | os.PathLike[str]) -> list[Path]:
     """Return every file below `folder` in sorted order, hidden ones left out.
 
     Files that are no images are kept: leaving a photograph out because of its suffix would be silent, and the
-    pipeline reports what it cannot decode. So is a folder that may not be opened. Links to folders are not followed,
-    so a link cannot make a loop.
+    pipeline reports what it cannot decode. So is a folder that may not be opened, or that is a link: links to folders
+    are not followed, so that none can make a loop or lead elsewhere.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -137,6 +138,7 @@ def image_files(folder: str | os.PathLike[str]) -> list[Path]:
         found.append(Path(error.filename))
 
     for parent, folders, files in os.walk(root, onerror=closed):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(parent, name) for name in folders if Path(parent, name).is_symlink()]
         found += [Path(parent, name) for name in files if not name.startswith(".")]
     return sorted(found)

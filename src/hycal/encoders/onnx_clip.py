@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy.typing as npt
@@ -13,6 +15,12 @@ from hycal.encoders.tokenizer import ClipTokenizer
 from hycal.encoders.towers import Rows
 from hycal.errors import HyCalError
 from hycal.validation import Floats
+
+
+def _runtime() -> ModuleType:
+    """Return ONNX Runtime. Recent versions report to their maker, unless this is set when they load."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    return load_package("onnxruntime", why="Running an encoder")
 
 
 class Graph:
@@ -29,7 +37,7 @@ class Graph:
     """
 
     def __init__(self, model: Path | bytes, *, output: str, threads: int | None = None) -> None:
-        runtime = load_package("onnxruntime", why="Running an encoder")
+        runtime = _runtime()
         options = runtime.SessionOptions()
         options.log_severity_level = 3
         # Threads that wait must not burn the core on which others decode the next images.

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.errors import HyCalError
-from hycal.leave_one_out import HeldOut
 from hycal.project.evaluating import Confusion, Score, confusions
 from hycal.project.examples import Example
 from hycal.project.state import State
@@ -26,7 +25,10 @@ _AT_ONCE = 256
 
 @dataclass(frozen=True)
 class ClassAdvice:
-    """One class: how often its images would be told right unseen, what it is taken for, and what to do."""
+    """One class: how often its images would be told right unseen, what it is taken for, and what to do.
+
+    The only image of a class is not judged: `left_out` is then 0 of 0.
+    """
 
     label: Label
     shots: int
@@ -58,7 +60,7 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Advice:
-    """Advice on a whole model; `overall` is the estimated accuracy on new images like the learned ones."""
+    """Advice on a whole model; `overall` is the estimated accuracy on new images like those of the judged classes."""
 
     overall: Score
     classes: tuple[ClassAdvice, ...]
@@ -68,28 +70,33 @@ class Advice:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """True and predicted class of each learned image, as columns."""
+    """Learned images of classes of two or more: which, their true and predicted class as columns, and whether right."""
 
+    numbers: npt.NDArray[np.intp]
     columns: npt.NDArray[np.intp]
     predicted: npt.NDArray[np.intp]
     right: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, left: HeldOut) -> _Judged:
-        return cls(left.samples.own, left.scores.argmax(axis=1), left.hits)
+    def of(cls, state: State, columns: npt.NDArray[np.intp]) -> _Judged:
+        several = np.flatnonzero(np.bincount(columns, minlength=len(state.labels))[columns] > 1)
+        left = state.classifier.leave_one_out(several)
+        return cls(several, left.samples.own, left.scores.argmax(axis=1), left.hits)
 
 
 def advise(state: State) -> Advice:
     """Return advice on a model with two classes at least.
 
-    Costs about as much as an answer to every learned image.
+    Costs about as much as an answer to every learned image. The only image of a class is not judged: without it the
+    class would not be there.
     """
     if len(state.labels) < 2:
         raise HyCalError("Advice needs two classes at least, or nothing can be mistaken. Learn another class first.")
-    left = _Judged.of(state.classifier.leave_one_out())
-    predicted, right = left.predicted, left.right
+    shots = [len(state.shelves[label].examples) for label in state.labels]
+    columns = np.repeat(np.arange(len(shots)), shots)
+    left = _Judged.of(state, columns)
     found = Counter(
-        (state.labels[truth], state.labels[answer]) for truth, answer in zip(left.columns, predicted, strict=True)
+        (state.labels[truth], state.labels[answer]) for truth, answer in zip(left.columns, left.predicted, strict=True)
     )
     wrong = confusions(found)
     most: dict[Label, Confusion] = {}
@@ -97,12 +104,13 @@ def advise(state: State) -> Advice:
         most.setdefault(item.truth, item)
     classes = []
     for column, label in enumerate(state.labels):
-        own = right[left.columns == column]
+        own = left.right[left.columns == column]
         score = Score(int(own.sum()), len(own))
         classes.append(
-            ClassAdvice(label, len(own), score, _taken_for(most.get(label)), _advice(score, most.get(label)))
+            ClassAdvice(label, shots[column], score, _taken_for(most.get(label)), _advice(score, most.get(label)))
         )
-    return Advice(Score(int(right.sum()), len(right)), tuple(classes), wrong, _suspects(state, left))
+    overall = Score(int(left.right.sum()), len(left.right))
+    return Advice(overall, tuple(classes), wrong, _suspects(state, left, columns))
 
 
 def _taken_for(worst: Confusion | None) -> Label | None:
@@ -110,7 +118,7 @@ def _taken_for(worst: Confusion | None) -> Label | None:
 
 
 def _advice(score: Score, worst: Confusion | None) -> str:
-    if score.total == 1:
+    if score.total == 0:
         return "one image cannot be judged: add some"
     if score.total < FEW:
         return f"few images: add {FEW - score.total} or more, then ask again"
@@ -121,27 +129,29 @@ def _advice(score: Score, worst: Confusion | None) -> str:
     return "add more varied images"
 
 
-def _suspects(state: State, left: _Judged) -> tuple[Suspect, ...]:
+def _suspects(state: State, left: _Judged, columns: npt.NDArray[np.intp]) -> tuple[Suspect, ...]:
     """Return the images that both the model without them and their nearest neighbours give to one other class."""
-    counts = np.bincount(left.columns, minlength=len(state.labels))
-    candidates = np.flatnonzero(~left.right & (counts[left.columns] > 1))
+    candidates = np.flatnonzero(~left.right)
     if not len(candidates):
         return ()
     rows = np.stack([example.row for example in state.examples])
     found = []
     for start in range(0, len(candidates), _AT_ONCE):
         part = candidates[start : start + _AT_ONCE]
-        for number, similarity in zip(part, rows[part] @ rows.T, strict=True):
+        numbers = left.numbers[part]
+        for number, answer, similarity in zip(numbers, left.predicted[part], rows[numbers] @ rows.T, strict=True):
             similarity[number] = -np.inf
-            suspect = _suspect(state, left, number, similarity)
+            suspect = _suspect(state, columns, number, answer, similarity)
             found += [] if suspect is None else [suspect]
     return tuple(sorted(found, key=lambda item: (item.own_similarity - item.similarity, item.example.name)))
 
 
-def _suspect(state: State, left: _Judged, number: int, similarity: Floats) -> Suspect | None:
-    truth, answer = left.columns[number], left.predicted[number]
-    nearest = left.columns[np.argsort(-similarity)[:_NEIGHBOURS]]
+def _suspect(
+    state: State, columns: npt.NDArray[np.intp], number: int, answer: int, similarity: Floats
+) -> Suspect | None:
+    truth = columns[number]
+    nearest = columns[np.argsort(-similarity)[:_NEIGHBOURS]]
     if (nearest == answer).sum() <= _NEIGHBOURS // 2 or (nearest == truth).any():
         return None
-    own, other = (float(similarity[left.columns == column].max()) for column in (truth, answer))
+    own, other = (float(similarity[columns == column].max()) for column in (truth, answer))
     return Suspect(state.labels[truth], state.labels[answer], state.examples[number], other, own)

@@ -12,7 +12,8 @@ from hycal.embedding.outcomes import Skipped
 from hycal.errors import HyCalError
 from hycal.project.examples import Example, Shelf, class_label, split_label
 from hycal.project.finding import Target
-from hycal.project.history import Entry, appended, now, purged, taken_back, undoable
+from hycal.project.history import Entry, appended, now, taken_back, undoable
+from hycal.project.naming import check_class_name, check_length, check_name
 from hycal.project.state import Changes, State
 from hycal.records import Step
 from hycal.validation import Floats, Label, check_label, check_one_kind
@@ -73,7 +74,7 @@ def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats]
     fresh, skipped = _news(state, arrivals)
     changes = {label: _grown(state, label, examples, texts or {}) for label, examples in fresh.items()}
     counts = {label: len(examples) for label, examples in fresh.items()}
-    what = f"{_images(counts)} of {_classes(counts)}" if counts else "no new images"
+    what = told(counts) if counts else "no new images"
     return _step(state, changes, "learn", what, counts, skipped, memo=remembered(state, changes, fresh))
 
 
@@ -82,6 +83,8 @@ def correct(state: State, example: Example, label: str, texts: Mapping[str, Floa
     known = state.label_of.get(example.identity)
     if known == label:
         return state, _unchanged(state, "correct", f"the image was {label} already")
+    if label not in state.shelves:
+        check_class_name(label)
     taken: dict[Label, Shelf | None] = {}
     if known is not None:
         taken[known] = state.shelves[known].without([example.identity])
@@ -91,26 +94,20 @@ def correct(state: State, example: Example, label: str, texts: Mapping[str, Floa
     return _step(state, {**taken, label: grown}, "correct", what, {label: 1}, memo=memo)
 
 
-def forget(state: State, target: Target, *, for_good: bool = False) -> Outcome:
-    """Forget classes or images: afterwards the model is the one that never saw them.
-
-    `for_good` also empties the undo, so that nothing of the images remains in the file: only hashes of earlier models.
-    """
+def forget(state: State, target: Target) -> Outcome:
+    """Forget classes or images: afterwards the model is the one that never saw them."""
     changes: dict[Label, Shelf | None] = {}
     for label, identities in target.images.items():
         changes[label] = state.shelves[label].without(identities)
-    counts = {label: len(identities) for label, identities in target.images.items()}
-    what = f"{_images(counts)} of {_classes(counts)}"
-    following, receipt = _step(state, changes, "forget", what, counts)
-    if for_good:
-        following = following.noted(purged(following.history), version=following.version)
-        receipt = replace(receipt, undoable=False)
-    return following, receipt
+    counts = {label: len(state.shelves[label].examples) - _size(shelf) for label, shelf in changes.items()}
+    return _step(state, changes, "forget", told(counts), counts)
 
 
 def rename(state: State, old: Target, new: str) -> Outcome:
     """Rename a class, or every class of a domain. No answer changes but for its name."""
     names = _new_names(state, old, new)
+    if all(label == renamed for label, renamed in names.items()):
+        return state, _unchanged(state, "rename", f"{old.name} has that name already")
     taken = [label for label in names.values() if label in state.shelves and label not in names]
     if taken:
         raise HyCalError(
@@ -141,7 +138,7 @@ def merge(state: State, other: State) -> Outcome:
         for label, examples in fresh.items()
     }
     counts = {label: len(examples) for label, examples in fresh.items()}
-    what = f"{_images(counts)} of {_classes(counts)} from another model" if counts else "no new images"
+    what = f"{told(counts)} from another model" if counts else "no new images"
     return _step(state, changes, "merge", what, counts, skipped, memo={**other.memo, **state.memo})
 
 
@@ -157,7 +154,7 @@ def undo(state: State, *, when: str = "") -> Outcome:
         )
     what = f"{entry.action}: {entry.what}"
     note = Entry(when or now(), "undo", what, state.hash, earlier.hash)
-    counts = {label: len(shelf.examples) if shelf is not None else 0 for label, shelf in entry.undo.shelves.items()}
+    counts = {label: _size(shelf) for label, shelf in entry.undo.shelves.items()}
     history = appended(taken_back(state.history, entry), note)
     following = earlier.noted(history, version=state.version + 1)
     left = undoable(following.history) is not None
@@ -238,21 +235,29 @@ def remembered(
     return memo
 
 
+def _size(shelf: Shelf | None) -> int:
+    return 0 if shelf is None else len(shelf.examples)
+
+
 def _text(state: State, label: Label) -> Floats | None:
     shelf = state.shelves.get(label)
     return None if shelf is None else shelf.text
 
 
 def _new_names(state: State, old: Target, new: str) -> dict[Label, str]:
+    if old.kind == "image":
+        raise HyCalError("Only a class or a domain has a name to change; an image is known by its content.")
     if old.kind == "class":
         (label,) = old.images
+        check_class_name(new) if "/" in new else check_name(new)
         domain, _ = split_label(label)
-        return {label: new if "/" in new or not domain else class_label(domain, new)}
-    if old.kind == "domain":
-        if not new or "/" in new:
-            raise HyCalError(f"A domain cannot be called {new!r}: its name must not be empty, nor contain a slash.")
-        return {label: class_label(new, split_label(label)[1]) for label in state.domains[old.name]}
-    raise HyCalError("Only a class or a domain has a name to change; an image is known by its content.")
+        names = {label: new if "/" in new or not domain else class_label(domain, new)}
+    else:
+        check_name(new)
+        names = {label: class_label(new, split_label(label)[1]) for label in state.domains[old.name]}
+    for renamed in names.values():
+        check_length(renamed)
+    return names
 
 
 def _check_alike(state: State, other: State) -> None:
@@ -270,6 +275,11 @@ def _check_alike(state: State, other: State) -> None:
             f"other with {other.space.name!r} ({other.space.fingerprint}). Their embeddings cannot be compared; learn "
             "the images of one again with the other's encoder."
         )
+
+
+def told(counts: Mapping[Label, int]) -> str:
+    """Return images by class in words."""
+    return f"{_images(counts)} of {_classes(counts)}"
 
 
 def _images(counts: Mapping[Label, int]) -> str:

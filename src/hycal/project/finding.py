@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hycal.errors import HyCalError
+from hycal.project.examples import split_label
 from hycal.project.state import State
 from hycal.validation import Label
 
@@ -27,13 +28,25 @@ class Target:
 def find(state: State, name: str) -> Target:
     """Return the class, domain or image called `name`.
 
-    A class is named `domain/class`, or by its class alone where only one domain has it; an image by its content hash
-    (8 hexadecimal digits at least) or by the file name it was learned from.
+    A class is named `domain/class`, or by its class alone where nothing else has that name; a domain by its name, with
+    or without a slash after it; an image by its content hash (8 hexadecimal digits at least) or by the file name it was
+    learned from.
     """
-    found = _class(state, name) or _domain(state, name) or _image(state, name)
+    found = look_up(state, name)
     if found is None:
         raise HyCalError(f"There is no class, domain or image {name!r} in this model.{_guess(state, name)}")
     return found
+
+
+def look_up(state: State, name: str) -> Target | None:
+    """Return what `find` does, or None if there is no such thing."""
+    found, domain = _class(state, name), _domain(state, name.removesuffix("/"))
+    if found is not None and domain is not None and found.name != name:
+        raise HyCalError(
+            f"{name!r} is a domain, and the class {found.name} has that name too. Write {f'{name}/'!r} for the domain, "
+            f"or {found.name!r} for the class."
+        )
+    return found or domain or _image(state, name)
 
 
 def find_class(state: State, name: str) -> Target:
@@ -47,7 +60,7 @@ def find_class(state: State, name: str) -> Target:
 def image(state: State, identity: bytes) -> Target:
     """Return the image of this content hash."""
     if identity not in state.label_of:
-        raise HyCalError(f"The image {identity.hex()[:12]} was never learned in this model, so nothing was changed.")
+        raise HyCalError(f"The model does not know the image {identity.hex()[:12]}, so nothing was changed.")
     return Target("image", identity.hex(), {state.label_of[identity]: (identity,)})
 
 
@@ -70,7 +83,7 @@ def class_called(state: State, name: str) -> Label | None:
 
 
 def _short(state: State, name: str) -> list[Label]:
-    return [label for label in state.labels if name and str(label).partition("/")[2] == name]
+    return [label for label in state.labels if name and split_label(label)[1] == name]
 
 
 def _domain(state: State, name: str) -> Target | None:

@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from hycal import modelfile
-from hycal.atomic import sync_folder
+from hycal.atomic import real_file, sync_folder
 from hycal.errors import HyCalError, ModelFileError, MovedOnError
 from hycal.project import changes
 from hycal.project.changes import Arrival, Receipt
+from hycal.project.erasing import forget_for_good
 from hycal.project.examples import Example
 from hycal.project.finding import find, image
 from hycal.project.journal import append, frame_of, journal_of, replay
 from hycal.project.locking import SECONDS_TO_WAIT, writing
-from hycal.project.state import State
+from hycal.project.state import State, gone
 from hycal.project.storing import project_content, state_of
 from hycal.validation import Floats
 
@@ -70,7 +71,7 @@ class Project:
         journal: bool = False,
         seconds_to_wait: float = SECONDS_TO_WAIT,
     ) -> None:
-        self.path = Path(path)
+        self.path = real_file(Path(path))
         self._empty = empty
         self._appends = journal
         self._seconds = seconds_to_wait
@@ -80,12 +81,12 @@ class Project:
     @classmethod
     def create(cls, path: str | os.PathLike[str], state: State) -> Project:
         """Write a new project file that holds `state`; an existing file is never replaced."""
-        target = Path(path)
+        target = real_file(Path(path))
         check_folder(target)
         with writing(target):
             if target.exists():
                 raise HyCalError(f"{target} exists already and is not replaced. Choose another name, or remove it.")
-            modelfile.write(target, project_content(state))
+            _write_first(target, state)
         return cls(target)
 
     @property
@@ -149,14 +150,29 @@ class Project:
         """Say what an image shows; see `hycal.project.changes.correct`."""
         return self.change(lambda state: changes.correct(state, example, label, texts))
 
-    def forget(self, name: str | bytes, *, for_good: bool = False) -> Receipt:
+    def forget(self, name: str | bytes) -> Receipt:
         """Forget a class, a domain or an image, by name, or an image by its content hash."""
+        return self.change(
+            lambda state: changes.forget(state, image(state, name) if isinstance(name, bytes) else find(state, name))
+        )
+
+    def forget_for_good(self, name: str | bytes, erase: Callable[[set[bytes]], None] = lambda lost: None) -> Receipt:
+        """Forget so that no undo can bring it back, nor anything that was forgotten before.
+
+        Parameters
+        ----------
+        name : str or bytes
+        erase : callable
+            Told, before the file changes, the content hashes of all images that it will hold no more. If it fails,
+            nothing has changed.
+        """
 
         def step(state: State) -> tuple[State, Receipt]:
-            target = image(state, name) if isinstance(name, bytes) else find(state, name)
-            return changes.forget(state, target, for_good=for_good)
+            following, receipt = forget_for_good(state, name.hex() if isinstance(name, bytes) else name)
+            erase(gone(state, following))
+            return following, receipt
 
-        return self.change(step, whole=for_good)  # a journal would still hold it
+        return self.change(step, whole=True)  # a journal would still hold it
 
     def rename(self, old: str, new: str) -> Receipt:
         """Rename a class or a domain."""
@@ -208,7 +224,10 @@ class Project:
         self._show(following, frames=seen.frames + 1, used=seen.used + len(frame))
 
     def _write(self, following: State) -> None:
-        modelfile.write(self.path, project_content(following))
+        if self.exists:
+            modelfile.write(self.path, project_content(following))
+        else:
+            _write_first(self.path, following)
         self._show(following, frames=0, used=0)
         self._drop_journal()
 
@@ -251,6 +270,12 @@ class _Seen:
     stamps: tuple[_Stamp, _Stamp]
     frames: int = 0
     used: int = 0
+
+
+def _write_first(path: Path, state: State) -> None:
+    """Write a project where there was none. A journal that a removed one left would be taken for this one's."""
+    journal_of(path).unlink(missing_ok=True)
+    modelfile.write(path, project_content(state))
 
 
 def _stamp(path: Path) -> _Stamp:

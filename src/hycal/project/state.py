@@ -93,7 +93,8 @@ class State:
         kept = {label: shelf for label, shelf in shelves.items() if shelf is not None}
         records = Records({label: shelf.record for label, shelf in kept.items()}, self.memo if memo is None else memo)
         other = replace(self, classifier=self.classifier.knowing(records), shelves=kept)
-        if "label_of" in vars(self):
+        images = sum(len(shelf.examples) for shelf in self.shelves.values())
+        if "label_of" in vars(self) and len(self.label_of) == images:
             vars(other)["label_of"] = _moved(self.label_of, [self.shelves.get(label) for label in changes], changes)
         return other
 
@@ -112,12 +113,21 @@ class State:
 
 
 def gone(before: State, after: State) -> set[bytes]:
-    """Return the identities of the images that one state knows and a later one does not."""
-    return before.label_of.keys() - after.label_of.keys()
+    """Return the identities of the images that one state holds, in its model or its undo, and a later one does not."""
+    return _held(before) - _held(after)
+
+
+def _held(state: State) -> set[bytes]:
+    undone = [entry.undo.shelves.values() for entry in state.history if entry.undo is not None]
+    shelves = [*state.shelves.values(), *(shelf for former in undone for shelf in former if shelf is not None)]
+    return {example.identity for shelf in shelves for example in shelf.examples}
 
 
 def _moved(label_of: Mapping[bytes, Label], before: Iterable[Shelf | None], after: Changes) -> dict[bytes, Label]:
-    """Return the labels of all images after a change, without going through those that it did not touch."""
+    """Return the labels of all images after a change, without going through those that it did not touch.
+
+    No image may be there twice, as it may in a model that was not learned here: the other copy would be lost.
+    """
     moved = dict(label_of)
     for shelf in before:
         for example in shelf.examples if shelf is not None else ():

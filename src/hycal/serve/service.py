@@ -17,11 +17,12 @@ from hycal.embedding.sources import ImageError
 from hycal.encoders.files import embeddings_folder
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
-from hycal.project import Arrival, Example, Project, Receipt, State, find, gone, split_label
+from hycal.project import Arrival, Example, Project, Receipt, State
 from hycal.project.advising import Advice, advise
 from hycal.project.answering import Answer, Ranking, answer, rank
 from hycal.project.images import see, text_embeddings
 from hycal.project.mapping import class_map
+from hycal.project.naming import LONGEST_NAME, check_class_name
 from hycal.rejection import Familiarity, rejected
 from hycal.serve.latest import Latest, much_the_same, same_classes
 from hycal.serve.limits import Limits
@@ -29,7 +30,6 @@ from hycal.serve.tray import Tray
 from hycal.validation import Floats, Label
 
 MOST_ONE_BY_ONE = 300  # images: for methods but HyCal, leaving one out makes one model for each
-LONGEST_NAME = 200
 
 
 class UnknownImageError(HyCalError):
@@ -178,14 +178,13 @@ class Service:
 
     def correct(self, identity: str, label: str) -> Receipt:
         """Say what an image shows; see `Project.correct`."""
-        check_class_name(label)
         example = self.image(identity)
         self._tray.put([example])  # should it be forgotten later, it can still be shown and taught
         return self.project.correct(example, label, self._texts([label]))
 
     def learn(self, labels: Mapping[str, str]) -> Receipt:
         """Learn images that were sent before, by content hash, all in one step."""
-        for label in set(labels.values()):
+        for label in set(labels.values()) - self.state.shelves.keys():
             check_class_name(label)
         arrivals, missing = [], []
         for identity, label in labels.items():
@@ -207,18 +206,17 @@ class Service:
 
     def forget(self, target: str | bytes, *, for_good: bool) -> Receipt:
         """Forget a class, a domain or an image; if for good, in the undo, in memory and in the embedding cache too."""
-        before = self.state
-        receipt = self.project.forget(target, for_good=for_good)
-        if for_good:
-            lost = gone(before, self.state)
+        if not for_good:
+            return self.project.forget(target)
+
+        def erase(lost: set[bytes]) -> None:
             self._tray.drop(lost)
             forget_images(embeddings_folder(), lost)
-        return receipt
+
+        return self.project.forget_for_good(target, erase)
 
     def rename(self, old: str, new: str) -> Receipt:
         """Rename a class or a domain."""
-        target = find(self.state, old)
-        check_class_name(new if target.kind == "class" and "/" in new else f"domain/{new}")
         return self.project.rename(old, new)
 
     def advice(self, state: State) -> Advice | None:
@@ -245,15 +243,6 @@ class Service:
 
 def _familiarity(state: State) -> Familiarity:
     return state.classifier._familiarity(state.classifier._current())
-
-
-def check_class_name(label: str) -> None:
-    """Refuse labels that are not `domain/class`, or that no page could show."""
-    domain, name = split_label(label)
-    if not domain.strip() or not name.strip() or label != label.strip() or not label.isprintable():
-        raise HyCalError(f"{label!r} is no class; expected domain/class, such as flower/tulip.")
-    if len(label) > LONGEST_NAME:
-        raise HyCalError(f"A class name has {len(label)} characters; expected {LONGEST_NAME} at most.")
 
 
 def _learned(state: State, identity: bytes) -> Example | None:

@@ -119,7 +119,7 @@ def accuracy(state: State, advice: Advice | None) -> shapes.Accuracy:
         return shapes.Accuracy(model=state.hash, overall=None, classes=[], suspects=[])
     return shapes.Accuracy(
         model=state.hash,
-        overall=_score(advice.overall),
+        overall=_score(advice.overall) if advice.overall.total else None,
         classes=[
             shapes.ClassAdvice(
                 label=str(item.label),

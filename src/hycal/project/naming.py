@@ -1,0 +1,33 @@
+"""Names that people give to classes. Folders may have any name; what is typed must be one that can be typed again."""
+
+from __future__ import annotations
+
+from hycal.errors import HyCalError
+from hycal.project.examples import split_label
+
+LONGEST_NAME = 200
+
+
+def check_class_name(label: str) -> None:
+    """Refuse labels that are not `domain/class`, or that no page could show."""
+    if not all(map(_is_name, split_label(label))):
+        raise HyCalError(f"{label!r} is no class; expected domain/class, such as flower/tulip.")
+    check_length(label)
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be the name of a domain, or of a class without its domain."""
+    if not _is_name(name) or "/" in name:
+        raise HyCalError(
+            f"{name!r} is no name; expected characters that can be seen, no slash, and no space at either end."
+        )
+
+
+def check_length(label: str) -> None:
+    """Refuse a label that is too long."""
+    if len(label) > LONGEST_NAME:
+        raise HyCalError(f"A class name has {len(label)} characters; expected {LONGEST_NAME} at most.")
+
+
+def _is_name(text: str) -> bool:
+    return bool(text) and text == text.strip() and text.isprintable()
