@@ -1,6 +1,6 @@
 // Ask: drop images, see what they are and why, correct an answer.
 
-import { batches, post, upload } from "./api.js";
+import { batches, post, sized, upload } from "./api.js";
 import { QUESTION, card } from "./card.js";
 import { zone } from "./choosing.js";
 import { $, h, plural, say, trying } from "./dom.js";
@@ -45,13 +45,13 @@ async function take(items) {
     return;
   }
   await trying(async () => {
-    let done = 0;
-    Object.assign(parts.progress, { hidden: false, max: items.length, value: 0 });
-    for (const batch of batches(items, store.info.limits)) {
+    const { fitting, tooLarge } = sized(items, store.info.limits);
+    let done = tooLarge.length;
+    if (done) draw(tooLarge.map(({ problem, ...item }) => ({ ...item, answer: { name: item.path, image: null, problem, candidates: [] } })));
+    Object.assign(parts.progress, { hidden: false, max: items.length, value: done });
+    for (const batch of batches(fitting, store.info.limits)) {
       const { answers, model } = await upload(`classify?${QUESTION}`, batch);
-      const fresh = answers.map((answer, number) => ({ ...batch[number], answer, model, card: null }));
-      asked.unshift(...fresh);
-      draw(fresh);
+      draw(answers.map((answer, number) => ({ ...batch[number], answer, model })));
       done += batch.length;
       parts.progress.value = done;
     }
@@ -60,6 +60,7 @@ async function take(items) {
 }
 
 function draw(fresh) {
+  asked.unshift(...fresh);
   for (const item of fresh) item.card = card(item);
   parts.cards.prepend(...fresh.map((item) => item.card.element));
   for (const item of asked.slice(MOST_CARDS)) item.card?.element.remove();

@@ -1,6 +1,6 @@
 // Teach: drop a folder of class folders, look at what will be learned, learn it in one step.
 
-import { batches, post, upload } from "./api.js";
+import { batches, post, sized, upload } from "./api.js";
 import { zone } from "./choosing.js";
 import { classes, h, plural, say, trying } from "./dom.js";
 import { grouped } from "./files.js";
@@ -105,10 +105,11 @@ async function start(form, rows) {
 
 async function learned(all, bar, text, signal) {
   const began = performance.now();
+  const { fitting, tooLarge } = sized(all, store.info.limits);
   const labels = {};
-  const skipped = [];
-  let done = 0;
-  for (const batch of batches(all, store.info.limits)) {
+  const skipped = tooLarge.map(({ path, problem }) => ({ name: path, reason: problem }));
+  let done = tooLarge.length;
+  for (const batch of batches(fitting, store.info.limits)) {
     const { images } = await upload("images", batch, signal);
     images.forEach(({ image, name, problem }, number) => {
       if (problem) skipped.push({ name, reason: problem });
