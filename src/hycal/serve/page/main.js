@@ -81,5 +81,6 @@ $("undo").addEventListener("click", () => undo());
 document.addEventListener("model", show);
 
 await trying(refresh);
+if (!location.hash) location.replace(`#${current()}`); // the first lesson does not go away when it is learned
 show();
 document.body.dataset.ready = "yes";
