@@ -32,6 +32,15 @@ def test_nothing_is_taken_back_that_nobody_meant(tmp_path, drawn, visit):
         assert page.locator("#toast button:has-text('Undo')").count() == 0
         assert actions(person) == ["learn"]
 
+        # a key that is held down chooses once
+        person.requests.clear()
+        for _ in range(3):
+            page.keyboard.down("2")
+        page.keyboard.up("2")
+        person.wait_for_message("Learned as")
+        page.wait_for_load_state("networkidle")
+        assert sum("/api/correct" in url for url in person.requests) == 1
+
         # a double click on Undo is one
         page.click("text=Clear")
         person.ask(sample, count=1)
@@ -40,10 +49,10 @@ def test_nothing_is_taken_back_that_nobody_meant(tmp_path, drawn, visit):
         page.dblclick("#toast button:has-text('Undo')")
         person.wait_for_message("Taken back: correct")
         page.wait_for_load_state("networkidle")
-        assert actions(person) == ["undo", "correct", "learn"]
+        assert actions(person) == ["undo", "correct", "correct", "learn"]
         assert sum(url.endswith("/api/undo") for url in person.requests) == 1
 
-        # nor does a key that is held down repeat it
+        # and so is a key that is held down
         for old, new in (("planets", "one"), ("one", "two"), ("two", "three")):
             ask_api(person, "rename", {"old": old, "new": new})
         person.open(server.url)

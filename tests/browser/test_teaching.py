@@ -79,17 +79,19 @@ def test_folders_are_read_as_hycal_learn_does_and_no_drop_is_lost(tmp_path, draw
         assert page.evaluate(GROUPED, drops) == [["/"], ["/rose", "/red"], ["/rose"]]
 
         # a second drop while the first is being learned
-        page.route("**/api/images", lambda route: (page.wait_for_timeout(300), route.continue_()))
+        held = []
+        page.route("**/api/images", held.append)
         person.drop(drawn / "planets")
-        page.click(".plan form button.main")
-        page.wait_for_selector(".plan .running")
+        with page.expect_request("**/api/images"):
+            page.click(".plan form button.main")
         person.drop(things)
         page.wait_for_selector(".plan form")
         assert page.locator(".plan .running").count() == 1
+        page.unroute("**/api/images")
+        held[0].continue_()
         page.wait_for_selector(".report h3")
         assert page.inner_text(".report h3") == "Learned 24 images of 3 classes"
         assert page.inner_text(".plan form button.main") == "Learn 4 images of 2 classes"
-        page.unroute("**/api/images")
 
         # more than the server can keep until they are learned: said before anything is sent
         page.evaluate("import('/store.js').then(({ store }) => { store.info.limits.tray = 3; })")
