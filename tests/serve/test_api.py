@@ -101,9 +101,6 @@ def test_answers_again_need_no_upload(taught):
     one = taught.post("/api/classify", files=files(picture("red", 9))).json()["answers"][0]
     again = taught.post("/api/answers", json={"images": [one["image"]]}).json()["answers"][0]
     assert again["candidates"] == one["candidates"]
-    missing = taught.post("/api/answers", json={"images": ["0" * 64]})
-    assert missing.status_code == 404
-    assert "Send it again" in missing.json()["detail"]
 
 
 def test_answers_to_embeddings_have_the_shape_that_is_promised(taught, service):
@@ -234,8 +231,8 @@ def test_forgotten_for_good_leaves_nothing_to_undo(taught, service, cache):
     receipt = taught.post("/api/forget", json={"name": "colour/red", "for_good": True}).json()
     assert not receipt["undoable"]
     assert taught.post("/api/undo").status_code == 400
-    again = taught.post("/api/answers", json={"images": images[1]})
-    assert again.status_code == 404, "still in memory"
+    again = taught.post("/api/answers", json={"images": images[1]}).json()["answers"]
+    assert all(answer["problem"] for answer in again), "still in memory"
     with EmbeddingCache.of(service.encoder, cache) as store:
         assert store.known() == {bytes.fromhex(image) for image in images[0]}
 

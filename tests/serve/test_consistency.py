@@ -74,6 +74,20 @@ def test_two_corrections_of_one_image_at_once_leave_it_in_one_class(tmp_path):
         assert sum(rows.get(label, 0) for label in labels) == 1
 
 
+def test_nobody_takes_back_what_another_did_since(taught):
+    mine = taught.post("/api/rename", json={"old": "colour/red", "new": "scarlet"}).json()
+    theirs = taught.post("/api/rename", json={"old": "colour/blue", "new": "navy"}).json()
+    refused = taught.post("/api/undo", json={"only_if": mine["after"]})
+    assert refused.status_code == 409
+    assert "nothing was taken back" in refused.json()["detail"]
+    assert taught.get("/api/info").json()["model"] == theirs["after"]
+    with ThreadPoolExecutor(4) as pool:  # four who mean the same change: it is taken back once
+        done = list(pool.map(lambda _: taught.post("/api/undo", json={"only_if": theirs["after"]}), range(4)))
+    assert sorted(answer.status_code for answer in done) == [200, 409, 409, 409]
+    assert taught.post("/api/undo", json={"only_if": mine["after"]}).json()["after"] == mine["before"]
+    assert taught.post("/api/undo", json={}).status_code == 200
+
+
 def test_however_many_ask_the_same_few_threads_work(tmp_path, monkeypatch):
     threads = {"look": set(), "answer": set()}
 

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from hycal.errors import HyCalError
 from hycal.serve.guard import Door, Guard
+from hycal.serve.running import address
 from tests.serve.building import client_of, files, new_service, picture, teach
 
 TOKEN = "0123456789abcdef-token"
@@ -28,6 +29,14 @@ def test_names_that_are_not_ours_learn_nothing(taught, host):
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9", "127.0.0.1:1234", "[::1]:8000"])
 def test_names_of_this_machine_do(taught, host):
     assert taught.get("/api/classes", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "::1"])
+def test_the_link_that_is_printed_opens_the_page(tmp_path, host):
+    door = Door(host)
+    with client_of(new_service(tmp_path / "m.hycal"), door) as client:
+        assert client.get(address(door, 8000)).status_code == 200
+        assert client.get("/", headers={"host": "127.0.0.3:8000"}).status_code == 403
 
 
 WRITES = ["learn", "correct", "rename", "forget", "undo", "images", "classify", "answers", "classify-embeddings"]
@@ -92,6 +101,19 @@ def test_the_token_as_header_or_cookie(locked):
     assert "samesite=strict" in cookie
     assert locked.get("/api/info").status_code == 200  # the client keeps the cookie
     assert locked.post("/api/undo", headers={"origin": "http://evil.example"}).status_code == 403
+
+
+def test_a_token_of_any_characters_opens_by_the_printed_link(tmp_path):
+    door = Door("localhost", 'a+b&c#d%41 e=f;"g\\h?/ij')
+    with client_of(new_service(tmp_path / "m.hycal"), door) as client:
+        assert client.get(address(door, 8000)).status_code == 200
+        assert client.get("/api/info").status_code == 200  # by the cookie
+
+
+@pytest.mark.parametrize("other", ['prefs={"theme":"dark"}', "name=Ren\xe9", "a b=c", "@=1"])
+def test_cookies_of_other_programs_on_the_host_do_no_harm(locked, other):
+    headers = {"cookie": f"{other}; hycal-8000={TOKEN}".encode("latin-1")}
+    assert locked.get("/api/info", headers=headers).status_code == 200
 
 
 def test_answers_forbid_everything_from_elsewhere(taught):
@@ -182,6 +204,50 @@ def test_only_so_many_requests_are_let_in_and_the_others_are_told(tmp_path):
         return [await task for task in inside], refused, healthy
 
     assert asyncio.run(crowd()) == ([200, 200], 503, 200)
+
+
+LONE = '"\\ud800"'  # half of a pair: JSON has an escape for it, and UTF-8 has not
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("forget", f'{{"name": {LONE}}}'),
+        ("forget", f"{{{LONE}: 1}}"),
+        ("forget", '{"name": NaN}'),
+        ("forget", '{"image": -Infinity}'),
+        ("rename", f'{{"old": {LONE}, "new": "a"}}'),
+        ("rename", f'{{"old": "colour/red", "new": {LONE}}}'),
+        ("correct", '{"image": "IMAGE", "label": "colour/\\ud800"}'),
+        ("learn", '{"labels": {"IMAGE": "colour/\\ud800"}}'),
+        ("learn", f'{{"labels": {{{LONE}: "colour/red"}}}}'),
+        ("answers", f'{{"images": [{LONE}, Infinity]}}'),
+        ("undo", f'{{"only_if": {LONE}}}'),
+        ("classify-embeddings", f'{{"rows": [[{LONE}]]}}'),
+        ("classify-embeddings", '{"rows": [[NaN]]}'),
+    ],
+)
+def test_json_that_cannot_be_told_again_is_refused_all_the_same(taught, route, body):
+    image = taught.post("/api/images", files=files(picture("green", 1))).json()["images"][0]["image"]
+    before = taught.get("/api/info").json()
+    kind = {"content-type": "application/json"}
+    told = taught.post(f"/api/{route}", content=body.replace("IMAGE", image), headers=kind)
+    assert told.status_code in (400, 422), told.text
+    assert told.json()["detail"]
+    assert taught.get("/api/info").json() == before
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"name": "x" * 50_000}, {"x" * 50_000: 1}, {"name": ["x"] * 10_000}, {str(number): 1 for number in range(4_000)}],
+)
+def test_what_is_wrong_is_told_and_not_repeated(small, body):
+    told = small.post("/api/forget", json=body)
+    assert told.status_code == 422
+    assert len(told.content) < 4_000
+    first = told.json()["detail"][0]
+    assert first["loc"][0] == "body"
+    assert first["msg"]
 
 
 def bomb(side: int) -> bytes:

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from hycal import modelfile
 from hycal.atomic import real_file, sync_folder
-from hycal.errors import HyCalError, ModelFileError
+from hycal.errors import HyCalError, ModelFileError, MovedOnError
 from hycal.project import changes
 from hycal.project.changes import Arrival, Receipt
 from hycal.project.erasing import forget_for_good
@@ -178,9 +178,18 @@ class Project:
         """Rename a class or a domain."""
         return self.change(lambda state: changes.rename(state, find(state, old), new))
 
-    def undo(self) -> Receipt:
-        """Take the last change back."""
-        return self.change(changes.undo)
+    def undo(self, *, only_if: str | None = None) -> Receipt:
+        """Take the last change back; if `only_if` is given, only from the model of that hash."""
+
+        def step(state: State) -> tuple[State, Receipt]:
+            if only_if not in (None, state.hash):
+                raise MovedOnError(
+                    "The model has been changed since, so nothing was taken back. Look at its history: undo again if "
+                    "you mean its last change."
+                )
+            return changes.undo(state)
+
+        return self.change(step)
 
     def merge(self, other: State) -> Receipt:
         """Learn all that another project learned."""

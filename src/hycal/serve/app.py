@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exception_handlers import http_exception_handler
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,8 +19,9 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hycal._version import __version__
-from hycal.errors import HyCalError, StorageError
+from hycal.errors import HyCalError, MovedOnError, StorageError
 from hycal.project import LockedError
+from hycal.serve import telling
 from hycal.serve.embeddings import EMBEDDINGS, PREFIX, AnswersToEmbeddings
 from hycal.serve.guard import Door, Guard
 from hycal.serve.routes import api
@@ -27,6 +29,7 @@ from hycal.serve.service import Service, UnknownImageError
 from hycal.serve.settling import settling
 
 PAGE = Path(__file__).with_name("page")
+MOST_FAULTS, LONGEST_PLACE = 10, 100  # of a malformed request, that are told
 
 
 def make_app(service: Service, door: Door | None = None) -> ASGIApp:
@@ -73,16 +76,31 @@ def _short_cut(app: ASGIApp, embeddings: AnswersToEmbeddings) -> ASGIApp:
     return either
 
 
-def _telling(status: int) -> Callable[[Request, Exception], Awaitable[Response]]:
+def _telling(status: int) -> Callable[[Request, Any], Awaitable[Response]]:
     async def tell(request: Request, error: Exception) -> Response:
-        return JSONResponse({"detail": str(error).encode("utf-8", "replace").decode()}, status_code=status)
+        return JSONResponse({"detail": telling.text(str(error))}, status_code=status)
 
     return tell
 
 
-_TELLING: Mapping[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
+async def _tell_faults(request: Request, error: RequestValidationError) -> Response:
+    """Tell where a request is malformed and what was expected there, never what it held: JSON may not carry it back."""
+    faults = [
+        {"loc": [_place(step) for step in fault["loc"]], "msg": fault["msg"], "type": fault["type"]}
+        for fault in error.errors()[:MOST_FAULTS]
+    ]
+    return JSONResponse({"detail": faults}, status_code=422)
+
+
+def _place(step: str | int) -> str | int:
+    return telling.text(step[:LONGEST_PLACE]) if isinstance(step, str) else step
+
+
+_TELLING: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {
+    RequestValidationError: _tell_faults,
     LockedError: _telling(503),
     StorageError: _telling(507),
     UnknownImageError: _telling(404),
+    MovedOnError: _telling(409),
     HyCalError: _telling(400),
 }

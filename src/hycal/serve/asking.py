@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Identity = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Content hash of an image, hexadecimal.")]
+Model = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Hash of a model, hexadecimal.")]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -46,6 +47,12 @@ class Renaming(Asked):
 
     old: Name
     new: Name
+
+
+class Undoing(Asked):
+    """The model to take the last change back from, as the receipt of that change has it in `after`; by default any."""
+
+    only_if: Model | None = None
 
 
 class Forgetting(Asked):

@@ -14,12 +14,12 @@ import hmac
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -67,6 +67,11 @@ class Door:
                 "Leave it out, and a good one is made."
             )
 
+    @property
+    def name(self) -> str:
+        """The host as a link has it."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
     @classmethod
     def opened(cls, host: str, token: str | None) -> Door:
         """Return a door that is safe to open: with a new token where one is needed and none was given."""
@@ -94,7 +99,7 @@ class Guard:
         self._most_bytes = most_bytes
         self._most_requests = most_requests
         self._inside = 0
-        self._is_own = is_own(door.host)
+        self._names = OWN_NAMES | {door.name} if is_own(door.host) else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request, or pass it on."""
@@ -111,8 +116,8 @@ class Guard:
     def _answer(self, scope: Scope, headers: Headers) -> Response | None:
         """Return the answer to a request that does not get through."""
         host = headers.get("host", "")
-        if self._is_own and _name(host) not in OWN_NAMES:
-            return _refused(403, f"This server does not answer to the name {host!r}. Open it as localhost.")
+        if self._names is not None and _name(host) not in self._names:
+            return _refused(403, f"This server does not answer to the name {host!r}. Open it as {self._door.name}.")
         if scope["path"] == _OPEN:
             return None
         if self._inside >= self._most_requests:
@@ -168,11 +173,7 @@ def _cookie_name(scope: Scope) -> str:
 
 
 def _cookie(headers: Headers, name: str) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(name)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
+    return cookie_parser(headers.get("cookie", "")).get(name, "")  # forgiving: others' cookies come along
 
 
 def _same(given: str, token: str) -> bool:

@@ -29,6 +29,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     401: {"model": shapes.Problem, "description": "The token is missing."},
     403: {"model": shapes.Problem, "description": "Asked from another web site, or under another name."},
     404: {"model": shapes.Problem, "description": "The image is not at hand; send it again."},
+    409: {"model": shapes.Problem, "description": "The model is not the one that the change was meant for."},
     413: {"model": shapes.Problem, "description": "Larger than the limits allow."},
     503: {"model": shapes.Problem, "description": "Another program is changing the model, or too many ask at once."},
     507: {"model": shapes.Problem, "description": "The disk is full, or the folder may not be written."},
@@ -109,8 +110,7 @@ def _answering(router: APIRouter, service: Service, embeddings: AnswersToEmbeddi
         return shapes.Answers(model=state.hash, answers=told, milliseconds=watch.spent)
 
     def again(images: Sequence[str], top: int, why: bool, error: float | None) -> shapes.Answers:
-        examples = [service.image(image) for image in images]
-        return told([Look(example.name, example) for example in examples], top, why, error, Stopwatch())
+        return told([service.look_again(image) for image in images], top, why, error, Stopwatch())
 
     @router.post("/classify", summary="Classify images")
     async def classify(files: Files, top: Top = TOP, why: Why = False, unknown: Unknown = None) -> shapes.Answers:
@@ -192,8 +192,9 @@ def _changing(router: APIRouter, service: Service) -> None:
         return changed(lambda: service.forget(target, for_good=asked.for_good))
 
     @router.post("/undo", summary="Take the last change back")
-    def undo() -> shapes.Changed:
-        return changed(service.project.undo)
+    def undo(asked: asking.Undoing | None = None) -> shapes.Changed:
+        only_if = None if asked is None else asked.only_if
+        return changed(lambda: service.project.undo(only_if=only_if))
 
 
 def _uploads(files: Sequence[UploadFile], service: Service) -> list[Upload]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from urllib.parse import quote
 
 import uvicorn
 
@@ -24,8 +25,7 @@ def address(door: Door, port: int) -> str:
     >>> address(Door(), 8000), address(Door("::1"), 80)
     ('http://127.0.0.1:8000/', 'http://[::1]:80/')
     """
-    host = f"[{door.host}]" if ":" in door.host else door.host
-    return f"http://{host}:{port}/" + ("" if door.token is None else f"?token={door.token}")
+    return f"http://{door.name}:{port}/" + ("" if door.token is None else f"?token={quote(door.token, safe='')}")
 
 
 def check_free(door: Door, port: int) -> None:

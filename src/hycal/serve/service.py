@@ -127,6 +127,14 @@ class Service:
         problems = {int(item.name): item.reason for item in seen.skipped}
         return [Look(name, seen.examples.get(number), problems.get(number)) for number, name in enumerate(names)]
 
+    def look_again(self, identity: str) -> Look:
+        """Look at an image that was sent before; one that is not at hand any more has that for a problem."""
+        try:
+            example = self.image(identity)
+        except UnknownImageError as error:
+            return Look("", None, str(error))
+        return Look(example.name, example)
+
     def image(self, identity: str) -> Example:
         """Return an image that was learned, or seen lately, by its content hash."""
         try:
@@ -184,6 +192,11 @@ class Service:
                 arrivals.append(Arrival(label, self.image(identity)))
             except UnknownImageError:
                 missing.append(identity)
+        if missing and len(labels) > self.limits.tray:
+            raise HyCalError(
+                f"{len(labels):,} images at once; the server keeps {self.limits.tray:,} at hand. Nothing was learned. "
+                "Send and learn them in several steps, or learn the folder by `hycal learn`."
+            )
         if missing:
             raise UnknownImageError(
                 f"{len(missing):,} of {len(labels):,} images are not at hand any more, such as {missing[0][:12]}. "

@@ -19,13 +19,14 @@ class Health(BaseModel):
 
 
 class LimitsOfServer(BaseModel):
-    """What one request may hold."""
+    """What one request may hold; `tray` is how many images that were not learned yet are at hand."""
 
     request_bytes: int
     image_bytes: int
     image_pixels: int
     images: int
     rows: int
+    tray: int
 
 
 class Info(BaseModel):

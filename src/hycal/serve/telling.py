@@ -132,7 +132,7 @@ def accuracy(state: State, advice: Advice | None) -> shapes.Accuracy:
         suspects=[
             shapes.Suspect(
                 image=_hex(item.example),
-                name=_text(item.example.name),
+                name=text(item.example.name),
                 label=str(item.label),
                 looks_like=str(item.looks_like),
             )
@@ -164,7 +164,7 @@ def event(entry: Entry) -> shapes.Event:
     return shapes.Event(
         when=entry.when,
         action=entry.action,
-        what=_text(entry.what),
+        what=text(entry.what),
         before=entry.before,
         after=entry.after,
         undoable=entry.undo is not None,
@@ -173,7 +173,7 @@ def event(entry: Entry) -> shapes.Event:
 
 def example(item: LearnedImage) -> shapes.Example:
     """Tell one learned image."""
-    return shapes.Example(image=_hex(item), name=_text(item.name))
+    return shapes.Example(image=_hex(item), name=text(item.name))
 
 
 def _candidate(item: answering.Candidate) -> shapes.Candidate:
@@ -212,6 +212,6 @@ def _label(state: State, item: LearnedImage | None) -> str | None:
     return None if label is None else str(label)
 
 
-def _text(text: str) -> str:
-    """Return a name that a file system gave, as JSON can carry it."""
-    return text.encode("utf-8", "replace").decode()
+def text(given: str) -> str:
+    """Return what a file system or a stranger gave as text that JSON can carry."""
+    return given.encode("utf-8", "replace").decode()

@@ -37,6 +37,15 @@ export function upload(path, items, signal) {
   return call(path, { method: "POST", body: form, signal });
 }
 
+/** Sort out the files that are larger than the server takes, each with the problem. */
+export function sized(items, { image_bytes: most }) {
+  const fitting = items.filter(({ file }) => file.size <= most);
+  const tooLarge = items
+    .filter(({ file }) => file.size > most)
+    .map((item) => ({ ...item, problem: `${item.file.size.toLocaleString("en")} bytes; the limit is ${most.toLocaleString("en")}` }));
+  return { fitting, tooLarge };
+}
+
 /** Cut files into requests that the server takes: few enough and small enough. */
 export function batches(items, limits, most = 16) {
   const found = [];

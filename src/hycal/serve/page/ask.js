@@ -1,12 +1,11 @@
 // Ask: drop images, see what they are and why, correct an answer.
 
-import { batches, post, upload } from "./api.js";
-import { card } from "./card.js";
+import { batches, post, sized, upload } from "./api.js";
+import { QUESTION, card } from "./card.js";
 import { zone } from "./choosing.js";
 import { $, h, plural, say, trying } from "./dom.js";
 import { quiet, store } from "./store.js";
 
-const QUESTION = "top=5&unknown=0.05"; // one learned image of twenty may be called unknown
 const MOST_CARDS = 200;
 const AT_ONCE = 24; // answers asked for again in one request: a click meanwhile hardly waits for it
 
@@ -46,13 +45,13 @@ async function take(items) {
     return;
   }
   await trying(async () => {
-    let done = 0;
-    Object.assign(parts.progress, { hidden: false, max: items.length, value: 0 });
-    for (const batch of batches(items, store.info.limits)) {
+    const { fitting, tooLarge } = sized(items, store.info.limits);
+    let done = tooLarge.length;
+    if (done) draw(tooLarge.map(({ problem, ...item }) => ({ ...item, answer: { name: item.path, image: null, problem, candidates: [] } })));
+    Object.assign(parts.progress, { hidden: false, max: items.length, value: done });
+    for (const batch of batches(fitting, store.info.limits)) {
       const { answers, model } = await upload(`classify?${QUESTION}`, batch);
-      const fresh = answers.map((answer, number) => ({ ...batch[number], answer, model, card: null }));
-      asked.unshift(...fresh);
-      draw(fresh);
+      draw(answers.map((answer, number) => ({ ...batch[number], answer, model })));
       done += batch.length;
       parts.progress.value = done;
     }
@@ -61,6 +60,7 @@ async function take(items) {
 }
 
 function draw(fresh) {
+  asked.unshift(...fresh);
   for (const item of fresh) item.card = card(item);
   parts.cards.prepend(...fresh.map((item) => item.card.element));
   for (const item of asked.slice(MOST_CARDS)) item.card?.element.remove();
@@ -95,17 +95,11 @@ function outdated() {
 async function renew(items) {
   const { model } = store.info;
   const before = items.map((item) => item.model);
-  let found = { answers: [] };
-  try {
-    found = await post(`answers?${QUESTION}`, { images: items.map((item) => item.answer.image) });
-  } catch (error) {
-    if (error.status !== 404) throw error; // the server was started again: the images are sent again when they are needed
-  }
+  const { answers } = await post(`answers?${QUESTION}`, { images: items.map((item) => item.answer.image) });
   items.forEach((item, number) => {
     if (item.model !== before[number]) return; // it was corrected meanwhile, and has the newer answer
     item.model = model;
-    const answer = found.answers[number];
-    if (answer) item.card.update({ ...answer, name: item.answer.name });
+    item.card.update({ ...answers[number], name: item.answer.name });
   });
   summarise();
 }

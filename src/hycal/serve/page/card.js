@@ -1,33 +1,43 @@
 // One answer: the image, what it shows and how sure that is, why, and the ways to correct it.
 
-import { post, upload } from "./api.js";
+import { ApiError, post, upload } from "./api.js";
 import { drawn, h, named, percent, say, split, trying } from "./dom.js";
 import { evidence } from "./evidence.js";
-import { colour, follow, store, undo } from "./store.js";
+import { colour, follow, store, undoing } from "./store.js";
+
+export const QUESTION = "top=5&unknown=0.05"; // one learned image of twenty may be called unknown
 
 /** Make the card of {file, path, answer, model}. */
 export function card(item) {
+  let outdated = false; // the model has changed, and could not be asked again: the server does not have the image
   const body = h("div", { className: "body" });
   const url = URL.createObjectURL(item.file);
   const picture = h("img", { className: "picture", src: url, alt: item.path, onerror: () => picture.classList.add("broken") });
   const element = h("li", { className: "card", tabIndex: -1 }, picture, body);
   element.addEventListener("keydown", (event) => {
     const choice = item.answer.candidates[Number(event.key) - 1];
-    if (choice && !event.target.closest("input") && !event.ctrlKey && !event.altKey && !event.metaKey) correct(choice.label, event);
+    if (choice && !event.repeat && !event.target.closest("input") && !event.ctrlKey && !event.altKey && !event.metaKey) correct(choice.label, event);
   });
 
-  /** Show a new answer, but take nothing from under the hands of whoever is at this card. */
+  /** Show a new answer, or that there is none to be had. */
   function update(answer) {
-    if (JSON.stringify(answer) === JSON.stringify(item.answer)) return;
-    const changed = best(answer) !== best(item.answer);
-    item.answer = answer;
+    const lost = Boolean(answer.problem);
+    if (lost === outdated && (lost || JSON.stringify(answer) === JSON.stringify(item.answer))) return;
+    const changed = !lost && best(answer) !== best(item.answer);
+    outdated = lost;
+    if (!lost) item.answer = answer;
+    redraw();
+    if (changed) flash(element);
+  }
+
+  /** Draw, but take nothing from under the hands of whoever is at this card. */
+  function redraw() {
     if (body.querySelector("form")) return; // it is drawn when the form is closed
     const reading = body.querySelector("details")?.open;
     const place = [...body.querySelectorAll("button, summary")].indexOf(document.activeElement);
     draw();
     if (reading) body.querySelector("details").open = true;
     if (place >= 0) (body.querySelectorAll("button, summary")[place] ?? element).focus({ preventScroll: true });
-    if (changed) flash(element);
   }
 
   function draw(note) {
@@ -46,6 +56,7 @@ export function card(item) {
     return [
       h("p", { className: "best" }, h("span", { className: "dot", data: { colour: colour(split(top.label)[0]) } }), named(top.label), h("span", { className: "sure" }, percent(top.probability))),
       h("meter", { min: 0, max: 1, value: top.probability, "aria-label": `Confidence ${percent(top.probability)}` }),
+      outdated && h("p", { className: "unlike" }, "This answer is from before the last change. ", h("button", { className: "plain", onclick: () => trying(askAgain) }, "Ask again")),
       answer.unknown && !answer.learned_as && h("p", { className: "unlike" }, "Unlike anything it has learned: perhaps none of these."),
       answer.learned_as && h("p", { className: "learned" }, `✓ learned as ${answer.learned_as}`),
       h(
@@ -63,20 +74,38 @@ export function card(item) {
 
   async function why(details) {
     if (details.children.length > 1) return;
-    const { answers } = await withImage((image) => post("answers?top=2&why=true", { images: [image] }));
-    details.append(evidence(answers[0].candidates));
+    const { candidates } = (await answered("top=2&why=true")).answers[0];
+    details.append(evidence(candidates));
   }
+
+  async function askAgain() {
+    const { model, answers } = await answered(QUESTION);
+    item.model = model;
+    update({ ...answers[0], name: item.answer.name });
+  }
+
+  const answered = (question) =>
+    withImage(async (image) => {
+      const found = await post(`answers?${question}`, { images: [image] });
+      if (found.answers[0].problem) throw new ApiError(404, found.answers[0].problem);
+      return found;
+    });
 
   function openOther(button) {
     const [domain] = split(best(item.answer));
     const hint = h("span", { className: "quiet" });
     const input = h("input", {
       list: "labels", placeholder: `${domain}/…`, autocomplete: "off", "aria-label": "Class that the image shows", required: true,
-      oninput: () => { hint.textContent = input.value.trim() ? meaning(input.value, domain).hint : ""; },
+      oninput: check,
       onkeydown: (event) => { if (event.key === "Escape") { draw(); body.querySelector("button.other").focus(); } },
     });
     const form = h("form", { className: "other", onsubmit: (event) => { event.preventDefault(); correct(meaning(input.value, domain).label, event); } },
       input, h("button", { className: "main" }, "Learn"), hint);
+    function check() {
+      const { label, hint: text } = meaning(input.value, domain);
+      hint.textContent = input.value.trim() ? text : "";
+      input.setCustomValidity(label === null ? text : "");
+    }
     button.replaceWith(form);
     input.focus();
   }
@@ -87,14 +116,16 @@ export function card(item) {
       const receipt = await withImage((image) => post("correct?top=5", { image, label }));
       item.model = receipt.after;
       item.answer = { ...receipt.answer, name: item.answer.name };
+      outdated = false;
       draw();
       await drawn();
       const spent = Math.round(performance.now() - began);
-      draw(noteOf(receipt, spent));
+      const changed = receipt.before !== receipt.after;
+      draw(changed && noteOf(receipt, spent));
       element.dataset.ms = spent;
       flash(element);
       if (document.activeElement === document.body) element.focus({ preventScroll: true }); // nobody has gone on elsewhere
-      say(`Learned as ${label}. The model answered anew after ${spent} ms.`, { action: "Undo", onaction: undo });
+      say(changed ? `Learned as ${label}. The model answered anew after ${spent} ms.` : `It was learned as ${label} already.`, undoing(receipt));
       await follow(receipt);
     });
 
@@ -118,13 +149,15 @@ export function card(item) {
 
 const best = (answer) => answer.candidates[0]?.label ?? "";
 
-/** What a typed name means: a known label, the only class of that name, or a new class. */
+/** What a typed name means: a known label, the only class of that name, or a new class; nothing if it may be several. */
 function meaning(typed, domain) {
   const text = typed.trim();
-  const known = store.classes.filter(({ label, name }) => label === text || name === text);
-  if (known.length === 1) return { label: known[0].label, hint: `→ ${known[0].label}` };
+  const exact = store.classes.filter(({ label }) => label === text);
+  const known = exact.length ? exact : store.classes.filter(({ name }) => name === text);
+  if (known.length > 1) return { label: null, hint: `Which one: ${known.map(({ label }) => label).join(", ")}?` };
+  if (known.length) return { label: known[0].label, hint: `→ ${known[0].label}` };
   const label = text.includes("/") || !domain ? text : `${domain}/${text}`;
-  return { label, hint: known.length ? "" : `new class ${label}` };
+  return { label, hint: `new class ${label}` };
 }
 
 function flash(element) {

@@ -97,8 +97,8 @@ function newTable(domain) {
     {},
     h("caption", {}, dot, h("strong", {}, domain || "no domain"), count,
       domain && h("span", { className: "actions" },
-        h("button", { className: "plain", "aria-label": `Rename domain ${domain}`, onclick: () => rename(domain, domain, `the domain ${domain}`) }, "Rename"),
-        h("button", { className: "plain", "aria-label": `Forget domain ${domain}`, onclick: () => forget(domain, `the domain ${domain} with${count.textContent}`) }, "Forget"))),
+        h("button", { className: "plain", "aria-label": `Rename domain ${domain}`, onclick: () => rename(`${domain}/`, domain, `the domain ${domain}`) }, "Rename"),
+        h("button", { className: "plain", "aria-label": `Forget domain ${domain}`, onclick: () => forget(`${domain}/`, `the domain ${domain} with${count.textContent}`) }, "Forget"))),
     h("thead", {}, h("tr", {}, ["Class", "Images", "Told right unseen", ""].map((text) => h("th", { scope: "col" }, text || h("span", { className: "unseen" }, "Actions"))))),
     h("tbody", {}),
   );

@@ -33,7 +33,7 @@ export function say(message, { action, onaction, bad = false } = {}) {
   clearTimeout(hiding);
   toast.className = bad ? "shown bad" : "shown";
   toast.replaceChildren(h("span", {}, message));
-  if (action) toast.append(h("button", { className: "plain", onclick: () => { hide(); onaction(); } }, action));
+  if (action) toast.append(h("button", { className: "plain", onclick: (event) => { event.target.disabled = true; hide(); onaction(); } }, action));
   toast.append(h("button", { className: "plain", "aria-label": "Dismiss", onclick: hide }, "×"));
   if (!bad) hiding = setTimeout(hide, 6000);
 }

@@ -31,28 +31,44 @@ export const chosen = (input) =>
     .map((file) => ({ file, path: file.webkitRelativePath || file.name }))
     .filter(({ path }) => !path.split("/").some((part) => part.startsWith(".")));
 
-const TO_LEARN = new Set(["train", "training"]);
-const TO_TEST = new Set(["test", "testing", "val", "valid", "validation"]);
+const SPLITS = new Map([
+  ["train", "train"], ["training", "train"],
+  ["val", "val"], ["valid", "val"], ["validation", "val"],
+  ["test", "test"], ["testing", "test"],
+]);
+
+const splitOf = (folder) => SPLITS.get(folder.toLowerCase());
 
 /**
- * Sort files into classes by their folders, as `hycal learn` does: the last folder is the class, the one above it the
- * domain; folders called train and test are splits, and only train is learned.
+ * What the folders above a file say about it, as `hycal learn` reads them below the first, which was dropped: CLASS,
+ * SPLIT/CLASS, DOMAIN/CLASS or DOMAIN/SPLIT/CLASS; what lies deeper belongs to the class. Without any, the first may be
+ * the class.
  */
+function placeOf([root = "", ...folders]) {
+  if (!folders.length) return { domain: "", name: root };
+  const own = splitOf(root) ? "" : root; // photos/train was dropped: what is above it nobody tells the page
+  if (folders.length > 1 && splitOf(folders[0])) return { domain: own, split: splitOf(folders[0]), name: folders[1] };
+  if (folders.length > 2 && splitOf(folders[1])) return { domain: folders[0], split: splitOf(folders[1]), name: folders[2] };
+  return folders.length > 1 ? { domain: folders[0], name: folders[1] } : { domain: own, name: folders[0] };
+}
+
+/** Sort files into classes by their folders; of splits, only train is learned, and files beside class folders are not. */
 export function grouped(items) {
   const groups = new Map();
-  let tests = 0;
-  for (const item of items) {
-    const folders = item.path.split("/").slice(0, -1);
-    if (folders.some((folder) => TO_TEST.has(folder.toLowerCase()))) {
-      tests += 1;
-      continue;
+  const folders = new Map(items.map((item) => [item, item.path.split("/").slice(0, -1)]));
+  const several = new Set([...folders.values()].map(([root]) => root)).size > 1;
+  const parents = new Set([...folders.values()].filter((all) => all.length > 1).map(([root]) => root));
+  let [tests, loose] = [0, 0];
+  for (const [item, all] of folders) {
+    const isOneOfSplits = several && all.length > 1 && splitOf(all[0]);
+    const { domain, split, name } = placeOf(isOneOfSplits ? ["", ...all] : all);
+    if (all.length === 1 && parents.has(all[0])) loose += 1;
+    else if (split && split !== "train") tests += 1;
+    else {
+      const key = `${domain}/${name}`;
+      if (!groups.has(key)) groups.set(key, { domain, name, items: [] });
+      groups.get(key).items.push(item);
     }
-    const plain = folders.filter((folder) => !TO_LEARN.has(folder.toLowerCase()));
-    const name = plain.at(-1) ?? "";
-    const domain = plain.at(-2) ?? "";
-    const key = `${domain}/${name}`;
-    if (!groups.has(key)) groups.set(key, { domain, name, items: [] });
-    groups.get(key).items.push(item);
   }
-  return { groups: [...groups.values()], tests };
+  return { groups: [...groups.values()], tests, loose };
 }

@@ -73,13 +73,14 @@ addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input, textarea, select, dialog");
   if (!typing && event.key === "z" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
-    if (!$("undo").disabled) undo();
+    if (!event.repeat && !$("undo").disabled) undo();
   }
 });
 addEventListener("hashchange", show);
-$("undo").addEventListener("click", undo);
+$("undo").addEventListener("click", () => undo());
 document.addEventListener("model", show);
 
 await trying(refresh);
+if (!location.hash) location.replace(`#${current()}`); // the first lesson does not go away when it is learned
 show();
 document.body.dataset.ready = "yes";

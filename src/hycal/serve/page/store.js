@@ -62,16 +62,24 @@ function showModel(info) {
 /** Carry out a change that a person asked for, say what happened, offer to take it back. */
 export const change = (path, body, message) =>
   trying(async () => {
-    const receipt = await post(path, body);
+    const receipt = await post(path, body).catch(async (error) => {
+      if (error.status === 409) await refresh(); // somebody else has changed the model: show it before it is told
+      throw error;
+    });
     await follow(receipt);
-    const changed = receipt.before !== receipt.after;
-    say(changed ? message(receipt) : "Nothing changed.", changed && receipt.undoable && path !== "undo" ? UNDO : {});
+    say(receipt.before === receipt.after ? "Nothing changed." : message(receipt), path === "undo" ? {} : undoing(receipt));
     return receipt;
   });
 
-export const undo = () => change("undo", {}, (receipt) => `Taken back: ${receipt.what}`);
+/** The way to take back the change of a receipt, if it was one. */
+export const undoing = ({ before, after, undoable }) => (before !== after && undoable ? { action: "Undo", onaction: () => undo(after) } : {});
 
-const UNDO = { action: "Undo", onaction: undo };
+let undone = Promise.resolve(); // what was taken back before: one after the other
+
+/** Take back the last change of a model, by default the one on the screen: never what somebody else did since. */
+export function undo(model) {
+  undone = undone.then(() => change("undo", { only_if: model ?? store.info.model }, (receipt) => `Taken back: ${receipt.what}`));
+}
 
 const HUES = 8;
 

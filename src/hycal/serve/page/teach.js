@@ -1,10 +1,10 @@
 // Teach: drop a folder of class folders, look at what will be learned, learn it in one step.
 
-import { batches, post, upload } from "./api.js";
+import { batches, post, sized, upload } from "./api.js";
 import { zone } from "./choosing.js";
 import { classes, h, plural, say, trying } from "./dom.js";
 import { grouped } from "./files.js";
-import { follow, store, undo } from "./store.js";
+import { follow, store, undoing } from "./store.js";
 
 let parts = null;
 
@@ -42,8 +42,8 @@ function lesson() {
 }
 
 function take(items) {
-  const { groups, tests } = grouped(items);
-  parts.plan.replaceChildren();
+  const { groups, tests, loose } = grouped(items);
+  for (const shown of [...parts.plan.children]) if (!shown.classList.contains("running")) shown.remove();
   if (!groups.length) {
     say("These are all test images, and only others are learned.");
     return;
@@ -60,9 +60,9 @@ function take(items) {
     "form",
     { onsubmit: (event) => { event.preventDefault(); start(form, rows.filter((one) => one.element.isConnected)); } },
     h("h3", {}, "This is what it will learn"),
-    tests > 0 && h("p", { className: "quiet" }, `${plural(tests, "image")} in test folders are left out.`),
+    tests + loose > 0 && h("p", { className: "quiet" }, `Left out: ${[tests && `${plural(tests, "image")} in test folders`, loose && `${plural(loose, "file")} in no class folder`].filter(Boolean).join(", ")}.`),
     h("ul", { className: "lessons" }, rows.map((one) => one.element)),
-    h("p", { className: "buttons" }, learnButton, h("button", { type: "button", className: "soft", onclick: () => parts.plan.replaceChildren() }, "Cancel")),
+    h("p", { className: "buttons" }, learnButton, h("button", { type: "button", className: "soft", onclick: () => form.remove() }, "Cancel")),
   );
   parts.plan.append(form);
   form.addEventListener("removed", count);
@@ -95,32 +95,39 @@ function preview({ file }) {
 async function start(form, rows) {
   const stop = new AbortController();
   const all = rows.flatMap((one) => one.items.map((item) => ({ ...item, label: one.label() })));
+  const { tray } = store.info.limits;
+  if (all.length > tray) {
+    say(`${plural(all.length, "image")} are more than the server keeps at hand, ${tray.toLocaleString("en")}. Leave some classes out and teach them next, or learn the folder by \`hycal learn\`.`, { bad: true });
+    return;
+  }
   const bar = h("progress", { max: all.length, value: 0, "aria-label": "Images sent and embedded" });
   const text = h("p", { className: "quiet", role: "status" }, `0 of ${plural(all.length, "image")}`);
-  form.replaceWith(h("div", { className: "running" }, bar, text, h("button", { className: "soft", onclick: () => stop.abort() }, "Stop")));
+  const running = h("div", { className: "running" }, bar, text, h("button", { className: "soft", onclick: () => stop.abort() }, "Stop"));
+  form.replaceWith(running);
   const outcome = await trying(() => learned(all, bar, text, stop.signal));
-  if (outcome) parts.plan.replaceChildren(report(outcome));
-  else parts.plan.replaceChildren(form);
+  running.replaceWith(outcome ? report(outcome) : form);
 }
 
 async function learned(all, bar, text, signal) {
   const began = performance.now();
-  const labels = {};
-  const skipped = [];
-  let done = 0;
-  for (const batch of batches(all, store.info.limits)) {
+  const { fitting, tooLarge } = sized(all, store.info.limits);
+  const known = new Map(); // by content: the first file that has it
+  const skipped = tooLarge.map(({ path, problem }) => ({ name: path, reason: problem }));
+  let done = tooLarge.length;
+  for (const batch of batches(fitting, store.info.limits)) {
     const { images } = await upload("images", batch, signal);
     images.forEach(({ image, name, problem }, number) => {
       if (problem) skipped.push({ name, reason: problem });
-      else labels[image] ??= batch[number].label;
+      else if (known.has(image)) skipped.push({ name, reason: `the same image as ${known.get(image).path}, which is ${known.get(image).label}` });
+      else known.set(image, batch[number]);
     });
     done += batch.length;
     bar.value = done;
     const rate = done / ((performance.now() - began) / 1000);
     text.textContent = `${done.toLocaleString("en")} of ${plural(all.length, "image")} · ${rate.toFixed(0)} a second`;
   }
-  if (!Object.keys(labels).length) throw new Error(`None of these files can be used. The first: ${skipped[0].name}: ${skipped[0].reason}.`);
-  const receipt = await post("learn", { labels });
+  if (!known.size) throw new Error(`None of these files can be used. The first: ${skipped[0].name}: ${skipped[0].reason}.`);
+  const receipt = await post("learn", { labels: Object.fromEntries([...known].map(([image, { label }]) => [image, label])) });
   await follow(receipt);
   return { receipt, skipped: [...skipped, ...receipt.skipped], seconds: (performance.now() - began) / 1000 };
 }
@@ -130,7 +137,7 @@ function report({ receipt, skipped, seconds }) {
   const headline = images
     ? `Learned ${plural(images, "image")} of ${classes(Object.keys(receipt.images).length)}`
     : "Nothing new in there: every image was known already";
-  say(`${headline}.`, images ? { action: "Undo", onaction: undo } : {});
+  say(`${headline}.`, undoing(receipt));
   return h(
     "div",
     { className: "report" },
