@@ -64,6 +64,7 @@ def test_closed_form_is_exact(classifier, stream):
     samples = Samples.of(current.records)
     closed = fitted._leave_one_out(current.value, current.records, samples.at(np.flatnonzero(samples.counts > 1)))
     assert closed is not None, "no closed form"
+    assert fitted.leaves_out_in_closed_form()
     found = fitted.leave_one_out()
     again = np.stack([_without(fitted, current.records, samples.at(np.array([i]))) for i in samples.each])
     np.testing.assert_array_equal(np.isinf(found.scores), np.isinf(again))
@@ -94,3 +95,8 @@ def test_a_method_without_a_closed_form_is_derived_again():
     steps = STREAMS["few"].steps
     plain, closed = (learn(method(), steps) for method in (Plain, NCM))
     np.testing.assert_allclose(plain.leave_one_out().scores, closed.leave_one_out().scores, atol=1e-9)
+
+
+def test_methods_that_derive_again_say_so():
+    fitted = learn(KLDA(n_components=16, mode="faithful"), STREAMS["few"].steps)
+    assert not fitted.leaves_out_in_closed_form()

@@ -149,6 +149,14 @@ class Answers:
         wanted = None if rows is None else np.arange(int(current.records.counts.sum()))[np.asarray(rows)]
         return held_out(self, current.value, current.records, Samples.of(current.records, wanted))
 
+    def leaves_out_in_closed_form(self) -> bool:
+        """Whether `leave_one_out` costs about as much as answers do; if not, it derives one model for each sample."""
+        current = self._current()
+        counts = current.records.counts
+        several = np.flatnonzero(np.repeat(counts, counts) > 1)[:1]
+        samples = Samples.of(current.records, several)
+        return not len(several) or self._leave_one_out(current.value, current.records, samples) is not None
+
     @staticmethod
     def _familiarity(current: Derived) -> Familiarity:
         def fit() -> Familiarity:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import numpy.typing as npt
 
-from hycal.classifiers import HyCal
 from hycal.embedding import ImageBytes
 from hycal.embedding.forgetting import forget_images
 from hycal.embedding.sources import ImageError
@@ -29,7 +28,7 @@ from hycal.serve.limits import Limits
 from hycal.serve.tray import Tray
 from hycal.validation import Floats, Label
 
-MOST_ONE_BY_ONE = 300  # images: for methods but HyCal, leaving one out makes one model for each
+MOST_ONE_BY_ONE = 300  # images, where leaving one out makes one model for each
 
 
 class UnknownImageError(HyCalError):
@@ -221,8 +220,10 @@ class Service:
 
     def advice(self, state: State) -> Advice | None:
         """Return advice on a model; None where it would take too long, or there is nothing to tell apart."""
-        quick = isinstance(state.classifier, HyCal) or len(state.examples) <= MOST_ONE_BY_ONE
-        return self._advice(state) if quick and len(state.labels) > 1 else None
+        if len(state.labels) < 2:
+            return None
+        quick = len(state.examples) <= MOST_ONE_BY_ONE or state.classifier.leaves_out_in_closed_form()
+        return self._advice(state) if quick else None
 
     def map(self, state: State) -> Mapping[Label, tuple[float, float]]:
         """Return the map of the classes."""
