@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -76,6 +76,8 @@ class CellResult:
     nbytes : int
     gravity : Gravity or None
         None where it was not measured.
+    versions : dict
+        Of hycal, Python and libraries that made it.
     """
 
     setting: str
@@ -92,6 +94,7 @@ class CellResult:
     nbytes: int
     calibration_error: float = float("nan")
     gravity: Gravity | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
@@ -189,6 +192,7 @@ def read_cell(path: Path) -> CellResult:
             nbytes=document["state_bytes"],
             calibration_error=float(document.get("calibration_error", "nan")),
             gravity=None if document.get("gravity") is None else Gravity.from_json(document["gravity"]),
+            versions=about["versions"],
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HyCalError(f"{path} is not a result of `hycal bench run`: {error!r}. Delete it and run again.") from None

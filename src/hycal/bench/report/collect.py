@@ -13,6 +13,7 @@ from hycal.bench import metrics
 from hycal.bench.cells import CellResult, read_cell
 from hycal.bench.efficiency import Measured, read_efficiency
 from hycal.bench.published import PublishedCell, find_published
+from hycal.bench.report.agreement import check_agreement
 from hycal.bench.runner import CELLS, VIEWS
 from hycal.bench.settings import DEFAULT_ORDER
 from hycal.bench.studies import shown_apart
@@ -162,6 +163,8 @@ def collect(folder: Path) -> Results:
     for run in map(read_cell, paths):
         methods = found.setdefault((run.setting, run.order, run.protocol), {})
         methods.setdefault(run.method, []).append(run)
+    seen = sorted((folder / VIEWS).rglob("[!.]*.json"))
+    check_agreement([*paths, *seen])
     groups = tuple(
         Group(
             *key,
@@ -169,8 +172,7 @@ def collect(folder: Path) -> Results:
         )
         for key, methods in sorted(found.items(), key=lambda item: (item[0][0], item[0][1] != DEFAULT_ORDER, item[0]))
     )
-    views = tuple(map(read_view, sorted((folder / VIEWS).rglob("[!.]*.json"))))
-    return Results(groups, views, read_efficiency(folder))
+    return Results(groups, tuple(map(read_view, seen)), read_efficiency(folder))
 
 
 def table_place(label: str) -> tuple[int, str]:
