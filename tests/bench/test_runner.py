@@ -140,6 +140,14 @@ def test_a_second_run_computes_nothing_and_a_change_recomputes(tmp_path: Path) -
     assert run_grid(cells, {"small": {**embedded["small"], "a": changed}}, tmp_path).computed == 4
 
 
+def test_the_sample_list_follows_the_shots(tmp_path: Path) -> None:
+    fewer = replace(small_setting(), domains=tuple(replace(domain, shots=2) for domain in small_setting().domains))
+    for setting in (small_setting(), fewer):
+        run_grid(grid([setting], [parse_variant("NCM")], seeds=[0]), {"small": small_domains()}, tmp_path)
+    listed = (tmp_path / "samples" / "small.0.csv").read_text(encoding="utf-8").splitlines()
+    assert len(listed) == 1 + 2 * (4 + 3 + 5)
+
+
 def test_a_damaged_cell_is_computed_again(tmp_path: Path) -> None:
     cells = grid([small_setting()], [parse_variant("NCM")], seeds=[0])
     embedded = {"small": small_domains()}
