@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from hycal import HyCalError
 from hycal.bench.published import published, published_shots
 from hycal.bench.sampling import draw_samples
-from hycal.bench.settings import list_settings, load_setting, read_setting
+from hycal.bench.settings import list_settings, load_setting, load_settings, read_setting
 from hycal.data import find_dataset, list_datasets
 
 PAPER = ("balanced", "cross-scale", "high-scale")
@@ -136,3 +137,22 @@ def test_unknown_names_list_the_known_ones() -> None:
         read_setting("small", SMALL).in_order("IX")
     with pytest.raises(HyCalError, match="cannot be read"):
         load_setting("nowhere.toml")
+
+
+def test_a_file_may_not_take_the_name_of_a_packaged_setting(tmp_path: Path) -> None:
+    (tmp_path / "balanced.toml").write_text(SMALL, encoding="utf-8")
+    with pytest.raises(HyCalError, match="Rename the file, or write balanced"):
+        load_setting(tmp_path / "balanced.toml")
+
+
+def test_two_files_of_one_name_do_not_share_a_run(tmp_path: Path) -> None:
+    files = [tmp_path / folder / "mine.toml" for folder in ("one", "two")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text(SMALL, encoding="utf-8")
+    with pytest.raises(HyCalError, match="both called 'mine'"):
+        load_settings(map(str, files))
+    assert [setting.name for setting in load_settings([str(files[0]), str(files[0]), "balanced"])] == [
+        "mine",
+        "balanced",
+    ]

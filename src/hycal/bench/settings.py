@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
@@ -128,11 +128,32 @@ def load_setting(name: str | os.PathLike[str]) -> Setting:
     """
     path = Path(name)
     if path.suffix == ".toml":
+        if path.stem in list_settings():
+            raise HyCalError(
+                f"{path} has the name of a setting of the package, whose published numbers are not for it. "
+                f"Rename the file, or write {path.stem} for the package's own."
+            )
         try:
             return read_setting(path.stem, path.read_text(encoding="utf-8"))
         except OSError as error:
             raise HyCalError(f"The setting {path} cannot be read: {error}. Check the path.") from None
     return read_setting(str(name), _packaged(str(name)))
+
+
+def load_settings(names: Iterable[str]) -> list[Setting]:
+    """Return the settings for one run, each once: results lie under their names, so no two may have the same."""
+    by_name: dict[str, str] = {}
+    settings = []
+    for given in dict.fromkeys(names):
+        setting = load_setting(given)
+        if setting.name in by_name:
+            raise HyCalError(
+                f"{by_name[setting.name]} and {given} are both called {setting.name!r}; expected different names, "
+                "as results lie under them. Rename one of the files."
+            )
+        by_name[setting.name] = given
+        settings.append(setting)
+    return settings
 
 
 def _packaged(name: str) -> str:

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from hycal.bench.settings import SAMPLING, list_settings, load_setting
+from hycal.bench.settings import SAMPLING, list_settings, load_setting, load_settings
 from hycal.commands.failing import told
 from hycal.commands.saying import CLUSTER_HELP, show_table
 from hycal.errors import HyCalError
@@ -78,7 +78,7 @@ def run_command(
     from hycal.bench.studies import parse_methods
 
     console = Console()
-    chosen = [load_setting(name) for name in settings]
+    chosen = load_settings(settings)
     if sampling:
         chosen = [setting.sampled(sampling) for setting in chosen]
     variants = parse_methods(methods)
