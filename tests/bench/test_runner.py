@@ -168,6 +168,19 @@ def test_a_method_that_needs_text_is_named_not_dropped(tmp_path: Path) -> None:
     assert summary.computed == 1
 
 
+def test_text_of_one_domain_alone_is_not_used(tmp_path: Path) -> None:
+    cells = grid([small_setting()], [parse_variant(label) for label in ("HyCal", "HierarchicalHyCal")], seeds=[0])
+    full = small_domains()
+    without = {name: replace(domain, text=None) for name, domain in full.items()}
+    runs = {"partly": {**without, "a": full["a"]}, "without": without}
+    for name, domains in runs.items():
+        run_grid(cells, {"small": domains}, tmp_path / name)
+    for cell in cells:
+        partly, none = (json.loads((tmp_path / name / "cells" / cell.place).read_bytes()) for name in runs)
+        assert partly.pop("manifest")["text"] is none.pop("manifest")["text"] is False
+        assert partly == none
+
+
 def test_orders_change_the_stream_but_not_the_samples(tmp_path: Path) -> None:
     cells = grid([small_setting()], [parse_variant("NCM")], seeds=[0], orders=["default", "back"])
     run_grid(cells, {"small": small_domains()}, tmp_path)

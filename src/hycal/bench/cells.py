@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -47,8 +47,11 @@ class Cell:
         return f"{self.setting.label}/{self.order}.{self.setting.protocol}.{self.variant.label}.{self.seed}.json"
 
     def domains(self, embedded: Mapping[str, BenchDomain]) -> list[BenchDomain]:
-        """Return the domains in the order of learning."""
-        return [embedded[domain.name] for domain in self.setting.in_order(self.order)]
+        """Return the domains in the order of learning; with text only if all have it, as the manifest says."""
+        domains = [embedded[domain.name] for domain in self.setting.in_order(self.order)]
+        if all(domain.text is not None for domain in domains):
+            return domains
+        return [replace(domain, text=None) for domain in domains]
 
 
 @dataclass(frozen=True, eq=False)
