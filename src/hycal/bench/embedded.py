@@ -25,9 +25,12 @@ class BenchDomain(EmbeddedDomain):
     Attributes
     ----------
     text : ndarray of shape (classes, d), or None
+    space : str
+        What `hycal.embedding.store.space_of` calls the space of the embeddings; "" if it is not known.
     """
 
     text: Floats | None = None
+    space: str = ""
 
     @property
     def labels(self) -> list[str]:
@@ -60,7 +63,7 @@ def load_domains(setting: Setting, folder: Path | None = None) -> dict[str, Benc
     """
     names = [domain.name for domain in setting.domains]
     if folder is not None:
-        return {name: read_domain(folder, name) for name in names}
+        return _one_space(folder, {name: read_domain(folder, name) for name in names})
     if setting.source != "xd8":
         raise HyCalError(
             f"Setting {setting.name!r} needs embeddings of {', '.join(names)}, which do not come with the package. "
@@ -72,8 +75,16 @@ def load_domains(setting: Setting, folder: Path | None = None) -> dict[str, Benc
     }
 
 
+def _one_space(folder: Path, domains: dict[str, BenchDomain]) -> dict[str, BenchDomain]:
+    spaces = {name: domain.space for name, domain in domains.items() if domain.space}
+    if len(set(spaces.values())) > 1:
+        listed = ", ".join(f"{name}.npz of {value}" for name, value in spaces.items())
+        raise HyCalError(f"{folder} holds embeddings of different spaces: {listed}. Make all with the same encoder.")
+    return domains
+
+
 def read_domain(folder: Path, name: str) -> BenchDomain:
-    """Return the domain in FOLDER/NAME.npz: train_x, train_y, test_x, test_y, class_names, and text if known."""
+    """Return the domain in FOLDER/NAME.npz: train_x, train_y, test_x, test_y, class_names; text, space if known."""
     path = folder / f"{name}.npz"
     if not path.exists():
         raise HyCalError(f"There is no {path}; expected the embeddings of {name!r} there. See `hycal bench embed`.")
@@ -88,6 +99,7 @@ def read_domain(folder: Path, name: str) -> BenchDomain:
             test_y=arrays["test_y"].astype(np.int64),
             class_names=tuple(str(label) for label in arrays["class_names"]),
             text=None if text is None else unit_rows(text),
+            space=str(arrays.get("space", "")),
         )
     except (ValueError, KeyError) as error:
         raise HyCalError(f"{path} does not hold an embedded domain: {error}. Make it again.") from None
@@ -118,6 +130,7 @@ def write_domain(folder: Path, domain: BenchDomain) -> Path:
         "test_y": domain.test_y,
         "class_names": np.array(domain.class_names, dtype=np.str_),
         **({} if domain.text is None else {"text": domain.text}),
+        **({"space": np.array(domain.space)} if domain.space else {}),
     }
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{domain.name}.npz"

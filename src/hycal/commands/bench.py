@@ -103,20 +103,21 @@ def embed_command(
 ) -> None:
     """Embed the user's own copies of the data sets of a setting: images, and class names.
 
-    A run that was interrupted goes on where it stopped; a data set that is embedded already is not embedded again.
+    A run that was interrupted goes on where it stopped; a data set that this encoder has embedded already is not
+    embedded again.
 
     Example: hycal bench embed high-scale --root ~/data --out embeddings
     """
     from hycal.bench.embedded import write_domain
-    from hycal.bench.embedding import embed_domain
+    from hycal.bench.embedding import embed_domain, is_embedded
     from hycal.embedding import EmbeddingCache
     from hycal.encoders import load_encoder
     from hycal.encoders.files import embeddings_folder
 
     console = Console()
     names = dict.fromkeys(domain.name for name in settings for domain in load_setting(name).domains)
-    wanted = [name for name in names if not (out / f"{name}.npz").exists()]
     model = load_encoder(encoder)
+    wanted = [name for name in names if not is_embedded(name, out, model)]
     with EmbeddingCache.of(model, embeddings_folder()) as store:
         for name in wanted:
             domain, skipped = embed_domain(name, root.expanduser() / name, model, store=store)
