@@ -71,6 +71,12 @@ def load_domains(setting: Setting, folder: Path | None = None) -> dict[str, Benc
             "Make them with `hycal bench embed`, then pass their folder with --embeddings."
         )
     bundled = load_xd8()
+    unknown = [name for name in names if name not in bundled]
+    if unknown:
+        raise HyCalError(
+            f"Setting {setting.name!r}: the bundled embeddings have no domain {unknown[0]!r}; expected some of "
+            f"{', '.join(bundled)}, or your own embeddings, passed with --embeddings."
+        )
     return {
         name: BenchDomain(**{f.name: getattr(bundled[name], f.name) for f in fields(bundled[name])}) for name in names
     }

@@ -14,7 +14,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from hycal.bench.settings import SAMPLING, list_settings, load_setting, load_settings
+from hycal.bench.setting_form import SAMPLING
+from hycal.bench.settings import list_settings, load_setting, load_settings
 from hycal.commands.failing import told
 from hycal.commands.saying import CLUSTER_HELP, show_table
 from hycal.errors import HyCalError
@@ -84,6 +85,8 @@ def run_command(
     variants = parse_methods(methods)
     if not all(seed.isdecimal() for seed in seeds.split()):
         raise HyCalError(f"--seeds is {seeds!r}; expected whole numbers such as '0 1'.")
+    if not orders.split():
+        raise HyCalError("--orders names no order; expected a list such as 'default I II'.")
     numbers = [int(seed) for seed in seeds.split()] or None
     cells = grid(chosen, variants, seeds=numbers, orders=orders.split())
     embedded = {setting.name: load_domains(setting, embeddings) for setting in chosen}
