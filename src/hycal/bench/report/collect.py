@@ -92,7 +92,7 @@ class Group:
         numbers = [column_of(run, column) for run in self.runs.get(method, ())]
         variant = parse_variant(method)
         plain = replace(variant, profile="").label
-        return _value(numbers, find_published(self._published_name, plain, column, table))
+        return _value(numbers, find_published(self.published_name, plain, column, table))
 
     def zero_shot(self, column: str) -> Value:
         """Return zero-shot accuracy, all names of the sequence being candidates, for a column of Last accuracy."""
@@ -102,11 +102,12 @@ class Group:
         if column not in of and (part != "last" or domain not in run.domains):
             return _value([], None)
         number = float(of[column](run.Z) if column in of else run.Z[run.domains.index(domain)])
-        printed = find_published(self._published_name, "ZeroShot", column.replace("last", "zero-shot"))
+        printed = find_published(self.published_name, "ZeroShot", column.replace("last", "zero-shot"))
         return _value([] if np.isnan(number) else [number], printed)
 
     @property
-    def _published_name(self) -> str:
+    def published_name(self) -> str:
+        """What the published tables call it: there is one setting, however its images are drawn."""
         return self.name.replace("+released", "")
 
 

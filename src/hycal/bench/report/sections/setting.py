@@ -65,7 +65,7 @@ def domain_tables(group: Group) -> list[ResultTable]:
 
 def _value(group: Group, method: str, column: Column) -> Value:
     """Return a number beside the one that the paper's table of this setting prints, or of this order."""
-    table = group.setting if group.order == DEFAULT_ORDER else "random-orders-domains"
+    table = group.published_name if group.order == DEFAULT_ORDER else "random-orders-domains"
     return group.value(method, column.name, table)
 
 
