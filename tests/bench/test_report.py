@@ -301,6 +301,12 @@ def test_two_reports_are_the_same_bytes(results: Path) -> None:
     assert tree(results) == before
 
 
+def test_latex_needs_no_letter_beyond_ascii(results: Path) -> None:
+    text = (results / "report.tex").read_text(encoding="utf-8")
+    assert r"$\rho$" in text
+    assert text.isascii()
+
+
 def test_a_folder_without_results_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(HyCalError, match="hycal bench run"):
         collect(tmp_path)
