@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,14 @@ def test_a_faulty_file_says_what_was_expected(tmp_path: Path, changes: dict[str,
     with pytest.raises(HyCalError, match=message) as failed:
         read_domain(tmp_path, "a")
     assert str(path) in str(failed.value)
+
+
+def test_the_documentation_lists_every_array(tmp_path: Path) -> None:
+    path = write_domain(tmp_path, replace(small_domains()["a"], space="tiny"))
+    text = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text(encoding="utf-8")
+    table = text[text.index("| array |") :].split("\n\n")[0]
+    with np.load(path) as file:
+        assert set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in table.splitlines()))) == set(file)
 
 
 def test_domains_of_different_width_are_not_learned_together(tmp_path: Path) -> None:
