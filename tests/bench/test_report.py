@@ -143,6 +143,27 @@ def test_zero_shot_has_a_row_with_the_published_numbers() -> None:
     assert all(row[0] != name for row in domain_tables(made_up("balanced", "HyCal"))[1].rows)
 
 
+def test_the_two_domain_table_has_the_printed_zero_shot_row_under_every_head() -> None:
+    parts = ("general", "balanced", "imbalanced")
+    groups = tuple(made_up(f"two-domain-{part}", "HyCal", domains=("organ", "dtd"), zero=40.0) for part in parts)
+    table = blocks_of(Results(groups), "two-domain")[0]
+    assert isinstance(table, ResultTable)
+    name, values = table.rows[-1]
+    assert name == "zero-shot, all names"
+    printed = [None if value.published is None else value.published.value for value in values]
+    assert printed == [22.4, 44.3, None, 21.9, None] * 3
+
+
+def test_the_released_samples_stand_beside_the_numbers_of_the_same_table() -> None:
+    own, released = (
+        [value.published for _, values in table.rows for value in values]
+        for group in ("cross-scale", "cross-scale+released")
+        for table in domain_tables(made_up(group, "HyCal", "NCM"))[:1]
+    )
+    assert own == released
+    assert any(cell is not None and cell.table == "cross-scale" for cell in own)
+
+
 def test_settings_stand_side_by_side_and_the_missing_one_says_what_to_run() -> None:
     results = Results((made_up("balanced", "HyCal", "KLDA:hycal-paper", zero=40.0), made_up("high-scale", "HyCal")))
     table, missing, *_ = blocks_of(results, "s-cde")
@@ -278,6 +299,12 @@ def test_two_reports_are_the_same_bytes(results: Path) -> None:
     assert {"report.md", "report.tex", "report.csv", "report.html"} <= set(before)
     write_report(results)
     assert tree(results) == before
+
+
+def test_latex_needs_no_letter_beyond_ascii(results: Path) -> None:
+    text = (results / "report.tex").read_text(encoding="utf-8")
+    assert r"$\rho$" in text
+    assert text.isascii()
 
 
 def test_a_folder_without_results_says_what_to_do(tmp_path: Path) -> None:

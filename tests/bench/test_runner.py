@@ -140,6 +140,14 @@ def test_a_second_run_computes_nothing_and_a_change_recomputes(tmp_path: Path) -
     assert run_grid(cells, {"small": {**embedded["small"], "a": changed}}, tmp_path).computed == 4
 
 
+def test_the_sample_list_follows_the_shots(tmp_path: Path) -> None:
+    fewer = replace(small_setting(), domains=tuple(replace(domain, shots=2) for domain in small_setting().domains))
+    for setting in (small_setting(), fewer):
+        run_grid(grid([setting], [parse_variant("NCM")], seeds=[0]), {"small": small_domains()}, tmp_path)
+    listed = (tmp_path / "samples" / "small.0.csv").read_text(encoding="utf-8").splitlines()
+    assert len(listed) == 1 + 2 * (4 + 3 + 5)
+
+
 def test_a_damaged_cell_is_computed_again(tmp_path: Path) -> None:
     cells = grid([small_setting()], [parse_variant("NCM")], seeds=[0])
     embedded = {"small": small_domains()}
@@ -158,6 +166,19 @@ def test_a_method_that_needs_text_is_named_not_dropped(tmp_path: Path) -> None:
     summary = run_grid(cells, {"small": small_domains(text=False)}, tmp_path)
     assert list(summary.impossible) == ["small, ZeroShot"]
     assert summary.computed == 1
+
+
+def test_text_of_one_domain_alone_is_not_used(tmp_path: Path) -> None:
+    cells = grid([small_setting()], [parse_variant(label) for label in ("HyCal", "HierarchicalHyCal")], seeds=[0])
+    full = small_domains()
+    without = {name: replace(domain, text=None) for name, domain in full.items()}
+    runs = {"partly": {**without, "a": full["a"]}, "without": without}
+    for name, domains in runs.items():
+        run_grid(cells, {"small": domains}, tmp_path / name)
+    for cell in cells:
+        partly, none = (json.loads((tmp_path / name / "cells" / cell.place).read_bytes()) for name in runs)
+        assert partly.pop("manifest")["text"] is none.pop("manifest")["text"] is False
+        assert partly == none
 
 
 def test_orders_change_the_stream_but_not_the_samples(tmp_path: Path) -> None:

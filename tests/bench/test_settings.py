@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import random
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from hycal import HyCalError
+from hycal.bench.embedded import load_domains
 from hycal.bench.published import published, published_shots
 from hycal.bench.sampling import draw_samples
-from hycal.bench.settings import list_settings, load_setting, read_setting
+from hycal.bench.settings import list_settings, load_setting, load_settings, read_setting
+from hycal.commands.bench import app
 from hycal.data import find_dataset, list_datasets
 
 PAPER = ("balanced", "cross-scale", "high-scale")
@@ -121,11 +126,33 @@ def test_balanced_settings_have_about_500_images_of_every_domain() -> None:
         ('["b", "a"]', '["b", "b"]', "does not name each domain once"),
         ("seeds = [0]", "seeds = [0]\ncolour = 1", "unknown entry 'colour'"),
         ("seeds = [0]", "seeds =", "is not TOML"),
+        ('title = "small"', "title = 5", "title = 5; expected a text"),
+        ("shots = 3", "shots = [1, 2, 3]", "shots = [1, 2, 3]; expected a whole number"),
+        ("shots = 3", "shots = 4.5", "expected a whole number"),
+        ("shots = 3", 'shots = "4"', "expected a whole number"),
+        ("shots = 3", "shots = true", "shots = True; expected a whole number"),
+        ("shots = 3", "shots = {}", "expected a whole number"),
+        ("0 = [1, 2]", "x = [1, 2]", "a list for each seed"),
+        ("0 = [1, 2]", "0 = 1", "a list for each seed"),
+        ("classes = 2\nshots", 'classes = "3"\nshots', "classes = '3'; expected a whole number"),
+        ("classes = 2\nshots", 'colour = "3"\nclasses = 2\nshots', "domain 'a' has the unknown entry 'colour'"),
+        ('name = "a"', "", "domain None does not say 'name'"),
+        ('name = "a"', 'name = "b"', "each with a name of its own"),
+        ("seeds = [0]", "seeds = 0", "seeds = 0; expected a list of different whole numbers"),
+        ("seeds = [0]", 'seeds = ["0"]', "expected a list of different whole numbers"),
+        ("seeds = [0]", "seeds = [-1]", "expected a list of different whole numbers"),
+        ("seeds = [0]", "seeds = [0, 0]", "expected a list of different whole numbers"),
+        ("seeds = [0]", "seeds = []", "expected a list of different whole numbers"),
+        ("back =", "default =", "'default' is the order of the file"),
+        ('["b", "a"]', '"ba"', "expected lists of domain names"),
+        ("[orders]", "[parameters.NCMM]\n[orders]", "expected [parameters.METHOD] for methods of"),
+        (SMALL[SMALL.index("[orders]") :], "domains = 5", "domains = 5; expected [[domains]]"),
+        (SMALL[SMALL.index("[orders]") :], "domains = []", "domains = []; expected [[domains]]"),
     ],
 )
 def test_a_wrong_setting_says_what_is_wrong(old: str, new: str, message: str) -> None:
     assert read_setting("small", SMALL).domains[1].shots_for(0) == (1, 2)
-    with pytest.raises(HyCalError, match=message.replace("[", r"\[")):
+    with pytest.raises(HyCalError, match=re.escape(message)):
         read_setting("small", SMALL.replace(old, new))
 
 
@@ -136,3 +163,38 @@ def test_unknown_names_list_the_known_ones() -> None:
         read_setting("small", SMALL).in_order("IX")
     with pytest.raises(HyCalError, match="cannot be read"):
         load_setting("nowhere.toml")
+
+
+def test_a_file_may_not_take_the_name_of_a_packaged_setting(tmp_path: Path) -> None:
+    (tmp_path / "balanced.toml").write_text(SMALL, encoding="utf-8")
+    with pytest.raises(HyCalError, match="Rename the file, or write balanced"):
+        load_setting(tmp_path / "balanced.toml")
+
+
+def test_two_files_of_one_name_do_not_share_a_run(tmp_path: Path) -> None:
+    files = [tmp_path / folder / "mine.toml" for folder in ("one", "two")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text(SMALL, encoding="utf-8")
+    with pytest.raises(HyCalError, match="both called 'mine'"):
+        load_settings(map(str, files))
+    assert [setting.name for setting in load_settings([str(files[0]), str(files[0]), "balanced"])] == [
+        "mine",
+        "balanced",
+    ]
+
+
+def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_bytes(SMALL.replace("small", "\xfc").encode("latin-1"))
+    with pytest.raises(HyCalError, match="UTF-8"):
+        load_setting(tmp_path / "mine.toml")
+
+
+def test_the_bundled_embeddings_have_domains_of_their_own() -> None:
+    with pytest.raises(HyCalError, match="no domain 'a'; expected some of aircraft"):
+        load_domains(read_setting("small", SMALL))
+
+
+def test_no_order_is_not_a_run_of_nothing(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["run", "xd8-balanced", "--orders", "", "--out", str(tmp_path)])
+    assert result.exit_code == 1 and "--orders names no order" in result.output

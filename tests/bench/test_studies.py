@@ -43,3 +43,11 @@ def test_only_studies_with_tables_of_their_own_are_apart() -> None:
 def test_wrong_lists_say_so(text: str, message: str) -> None:
     with pytest.raises(HyCalError, match=message):
         parse_methods(text)
+
+
+def test_spaces_inside_brackets_end_no_method() -> None:
+    listed = parse_methods("NCM  HyCal[metric=cosine, alpha=20] KLDA:hycal-paper[ n_components = 64 ]+tuned")
+    labels = ["NCM", "HyCal[alpha=20,metric=cosine]", "KLDA:hycal-paper[n_components=64]+tuned"]
+    assert [variant.label for variant in listed] == labels
+    with pytest.raises(HyCalError, match=r"'HyCal\[' is not a method"):
+        parse_methods("HyCal[ NCM")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -47,8 +47,11 @@ class Cell:
         return f"{self.setting.label}/{self.order}.{self.setting.protocol}.{self.variant.label}.{self.seed}.json"
 
     def domains(self, embedded: Mapping[str, BenchDomain]) -> list[BenchDomain]:
-        """Return the domains in the order of learning."""
-        return [embedded[domain.name] for domain in self.setting.in_order(self.order)]
+        """Return the domains in the order of learning; with text only if all have it, as the manifest says."""
+        domains = [embedded[domain.name] for domain in self.setting.in_order(self.order)]
+        if all(domain.text is not None for domain in domains):
+            return domains
+        return [replace(domain, text=None) for domain in domains]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +79,8 @@ class CellResult:
     nbytes : int
     gravity : Gravity or None
         None where it was not measured.
+    versions : dict
+        Of hycal, Python and libraries that made it.
     """
 
     setting: str
@@ -92,6 +97,7 @@ class CellResult:
     nbytes: int
     calibration_error: float = float("nan")
     gravity: Gravity | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
@@ -189,6 +195,7 @@ def read_cell(path: Path) -> CellResult:
             nbytes=document["state_bytes"],
             calibration_error=float(document.get("calibration_error", "nan")),
             gravity=None if document.get("gravity") is None else Gravity.from_json(document["gravity"]),
+            versions=about["versions"],
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HyCalError(f"{path} is not a result of `hycal bench run`: {error!r}. Delete it and run again.") from None

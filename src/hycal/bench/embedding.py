@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from hycal.bench.embedded import BenchDomain
+from hycal.bench.embedded import BenchDomain, read_domain
 from hycal.data.catalog import find_dataset, prompts
 from hycal.data.encoding import embed_sets
 from hycal.data.layouts import read_dataset
 from hycal.embedding.outcomes import Skipped, Tick
-from hycal.embedding.store import EmbeddingStore
+from hycal.embedding.store import EmbeddingStore, space_of
 from hycal.encoders.protocol import Encoder
+from hycal.errors import HyCalError
 
 
 def embed_domain(
@@ -39,4 +40,18 @@ def embed_domain(
     domains, skipped = embed_sets({name: images}, encoder, store=store, watch=watch)
     words = prompts(find_dataset(name), images.class_names)
     text = encoder.encode_texts(words) if encoder.has_text else None
-    return BenchDomain(**vars(domains[name]), text=text), skipped
+    return BenchDomain(**vars(domains[name]), text=text, space=space_of(encoder)), skipped
+
+
+def is_embedded(name: str, folder: Path, encoder: Encoder) -> bool:
+    """Return whether FOLDER/NAME.npz holds embeddings of this encoder; an error if it holds others."""
+    path = folder / f"{name}.npz"
+    if not path.exists():
+        return False
+    space, expected = read_domain(folder, name).space, space_of(encoder)
+    if space != expected:
+        raise HyCalError(
+            f"{path} holds embeddings of {space or 'an unknown encoder'}; expected {encoder.name} ({expected}). "
+            "Use another folder for this encoder, or delete the file to embed the data set again."
+        )
+    return True

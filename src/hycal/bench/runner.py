@@ -138,8 +138,9 @@ def _samples(cell: Cell, domains: Sequence[BenchDomain], out: Path) -> dict[str,
     samples = draw_samples(cell.setting, cell.seed, pools, order=cell.order)
     order = "" if cell.setting.sampling == "own" else f".{cell.order}"
     path = out / SAMPLES / f"{cell.setting.label}{order}.{cell.seed}.csv"
-    if not path.exists():
-        write_whole(path, sample_csv(list(samples.values())).encode())
+    content = sample_csv(list(samples.values())).encode()
+    if not path.exists() or path.read_bytes() != content:
+        write_whole(path, content)
     return samples
 
 

@@ -16,19 +16,15 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from hycal.bench.setting_form import DOMAIN, SETTING, check_entry, check_form
 from hycal.errors import HyCalError
 
-PROTOCOLS = ("CIL", "MTIL", "X-TAIL")
-SOURCES = ("xd8", "embeddings")
-SHORT = ("with-replacement", "all-available")
-SAMPLING = ("own", "released")
-DRAWS = ("random", "numpy")
 DEFAULT_ORDER = "default"
 
 
@@ -101,7 +97,7 @@ class Setting:
 
     def sampled(self, sampling: str) -> Setting:
         """Return the setting with another way of drawing the shots."""
-        _one_of(self.name, "sampling", sampling, SAMPLING)
+        check_entry(f"Setting {self.name!r}", "sampling", sampling, SETTING)
         return replace(self, sampling=sampling)
 
 
@@ -128,11 +124,32 @@ def load_setting(name: str | os.PathLike[str]) -> Setting:
     """
     path = Path(name)
     if path.suffix == ".toml":
+        if path.stem in list_settings():
+            raise HyCalError(
+                f"{path} has the name of a setting of the package, whose published numbers are not for it. "
+                f"Rename the file, or write {path.stem} for the package's own."
+            )
         try:
             return read_setting(path.stem, path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise HyCalError(f"The setting {path} cannot be read: {error}. Check the path.") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise HyCalError(f"The setting {path} cannot be read: {error}. Expected a file of UTF-8 text.") from None
     return read_setting(str(name), _packaged(str(name)))
+
+
+def load_settings(names: Iterable[str]) -> list[Setting]:
+    """Return the settings for one run, each once: results lie under their names, so no two may have the same."""
+    by_name: dict[str, str] = {}
+    settings = []
+    for given in dict.fromkeys(names):
+        setting = load_setting(given)
+        if setting.name in by_name:
+            raise HyCalError(
+                f"{by_name[setting.name]} and {given} are both called {setting.name!r}; expected different names, "
+                "as results lie under them. Rename one of the files."
+            )
+        by_name[setting.name] = given
+        settings.append(setting)
+    return settings
 
 
 def _packaged(name: str) -> str:
@@ -147,63 +164,40 @@ def read_setting(name: str, text: str) -> Setting:
     """Return the setting that a TOML text describes, or say what is wrong with it."""
     try:
         content = tomllib.loads(text)
-        if "like" in content:
-            content = {**tomllib.loads(_packaged(content["like"])), **content}
-        listed = tuple(_domain(name, entry) for entry in content.pop("domains"))
-        orders = {key: tuple(value) for key, value in content.pop("orders", {}).items()}
-        setting = Setting(
-            name=name, domains=listed, orders=orders, seeds=tuple(content.pop("seeds")), **_known(name, content)
-        )
     except tomllib.TOMLDecodeError as error:
         raise HyCalError(f"Setting {name!r} is not TOML: {error}.") from None
-    except KeyError as error:
-        raise HyCalError(f"Setting {name!r} does not say {error}. Compare it with a setting of the package.") from None
+    if "like" in content:
+        content = {**tomllib.loads(_packaged(content["like"])), **content}
+    check_form(f"Setting {name!r}", content, SETTING)
+    listed = tuple(_domain(name, entry) for entry in content.pop("domains"))
+    orders = {key: tuple(value) for key, value in content.pop("orders", {}).items()}
+    setting = Setting(name=name, domains=listed, orders=orders, seeds=tuple(content.pop("seeds")), **content)
     _check(setting)
     return setting
 
 
-def _known(name: str, content: dict[str, Any]) -> dict[str, Any]:
-    needed = ("title", "protocol", "source", "short", "sampling")
-    unknown = sorted(set(content) - {*needed, "parameters", "like"})
-    if unknown:
-        raise HyCalError(f"Setting {name!r} has the unknown entry {unknown[0]!r}; expected {', '.join(needed)}.")
-    optional = {"parameters": content.get("parameters", {}), "like": content.get("like", "")}
-    return {**{key: content[key] for key in needed}, **optional}
-
-
 def _domain(setting: str, entry: dict[str, Any]) -> DomainShots:
-    shots: Any = entry["shots"]
-    if not isinstance(shots, int):
-        shots = {int(seed): tuple(counts) for seed, counts in shots.items()}
-    domain = DomainShots(entry["name"], entry["classes"], shots, entry.get("draws", "random"))
-    lists = [shots] if isinstance(shots, int) else [count for counts in shots.values() for count in counts]
-    if any(not isinstance(count, int) or count < 1 for count in lists):
-        raise HyCalError(f"Setting {setting!r}, domain {domain.name!r}: every class needs at least one shot.")
-    if not isinstance(shots, int):
-        for seed, counts in shots.items():
-            if len(counts) != domain.classes:
-                raise HyCalError(
-                    f"Setting {setting!r}, domain {domain.name!r}, seed {seed}: {len(counts)} shots are listed; "
-                    f"expected {domain.classes}, one for each class."
-                )
-    return domain
+    where = f"Setting {setting!r}, domain {entry.get('name')!r}"
+    check_form(where, entry, DOMAIN)
+    if isinstance(entry["shots"], int):
+        return DomainShots(**entry)
+    shots = {int(seed): tuple(counts) for seed, counts in entry["shots"].items()}
+    for seed, counts in shots.items():
+        if len(counts) != entry["classes"]:
+            raise HyCalError(
+                f"{where}, seed {seed}: {len(counts)} shots are listed; "
+                f"expected {entry['classes']}, one for each class."
+            )
+    return DomainShots(**{**entry, "shots": shots})
 
 
 def _check(setting: Setting) -> None:
-    _one_of(setting.name, "protocol", setting.protocol, PROTOCOLS)
-    _one_of(setting.name, "source", setting.source, SOURCES)
-    _one_of(setting.name, "short", setting.short, SHORT)
-    _one_of(setting.name, "sampling", setting.sampling, SAMPLING)
-    names = [domain.name for domain in setting.domains]
+    names = sorted(domain.name for domain in setting.domains)
     for domain in setting.domains:
-        _one_of(setting.name, "draws", domain.draws, DRAWS)
         for seed in setting.seeds:
             domain.shots_for(seed)
     for order, listed in setting.orders.items():
-        if sorted(listed) != sorted(names):
+        if order == DEFAULT_ORDER:
+            raise HyCalError(f"Setting {setting.name!r}: {order!r} is the order of the file. Call the other one else.")
+        if sorted(listed) != names:
             raise HyCalError(f"Setting {setting.name!r}: order {order!r} does not name each domain once.")
-
-
-def _one_of(setting: str, key: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise HyCalError(f"Setting {setting!r} has {key} = {value!r}; expected one of {', '.join(allowed)}.")

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
 
 _PREFIX = "study:"
+_WORDS = re.compile(r"(?:\[[^\]]*\]|\S)+")  # white space inside brackets ends no word
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,11 @@ def parse_methods(text: str) -> list[Variant]:
 
     >>> [variant.label for variant in parse_methods("NCM study:fusion NCM")]
     ['NCM', 'HyCal[fusion=concat]']
+    >>> [variant.label for variant in parse_methods("HyCal[metric=cosine, alpha=20] NCM")]
+    ['HyCal[alpha=20,metric=cosine]', 'NCM']
     """
     listed: dict[str, Variant] = {}
-    for word in text.split():
+    for word in _WORDS.findall(text):
         for variant in _expand(word):
             listed.setdefault(variant.label, variant)
     if not listed:

@@ -14,7 +14,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from hycal.bench.settings import SAMPLING, list_settings, load_setting
+from hycal.bench.setting_form import SAMPLING
+from hycal.bench.settings import list_settings, load_setting, load_settings
 from hycal.commands.failing import told
 from hycal.commands.saying import CLUSTER_HELP, show_table
 from hycal.errors import HyCalError
@@ -78,12 +79,14 @@ def run_command(
     from hycal.bench.studies import parse_methods
 
     console = Console()
-    chosen = [load_setting(name) for name in settings]
+    chosen = load_settings(settings)
     if sampling:
         chosen = [setting.sampled(sampling) for setting in chosen]
     variants = parse_methods(methods)
     if not all(seed.isdecimal() for seed in seeds.split()):
         raise HyCalError(f"--seeds is {seeds!r}; expected whole numbers such as '0 1'.")
+    if not orders.split():
+        raise HyCalError("--orders names no order; expected a list such as 'default I II'.")
     numbers = [int(seed) for seed in seeds.split()] or None
     cells = grid(chosen, variants, seeds=numbers, orders=orders.split())
     embedded = {setting.name: load_domains(setting, embeddings) for setting in chosen}
@@ -103,20 +106,21 @@ def embed_command(
 ) -> None:
     """Embed the user's own copies of the data sets of a setting: images, and class names.
 
-    A run that was interrupted goes on where it stopped; a data set that is embedded already is not embedded again.
+    A run that was interrupted goes on where it stopped; a data set that this encoder has embedded already is not
+    embedded again.
 
     Example: hycal bench embed high-scale --root ~/data --out embeddings
     """
     from hycal.bench.embedded import write_domain
-    from hycal.bench.embedding import embed_domain
+    from hycal.bench.embedding import embed_domain, is_embedded
     from hycal.embedding import EmbeddingCache
     from hycal.encoders import load_encoder
     from hycal.encoders.files import embeddings_folder
 
     console = Console()
     names = dict.fromkeys(domain.name for name in settings for domain in load_setting(name).domains)
-    wanted = [name for name in names if not (out / f"{name}.npz").exists()]
     model = load_encoder(encoder)
+    wanted = [name for name in names if not is_embedded(name, out, model)]
     with EmbeddingCache.of(model, embeddings_folder()) as store:
         for name in wanted:
             domain, skipped = embed_domain(name, root.expanduser() / name, model, store=store)

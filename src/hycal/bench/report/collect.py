@@ -13,6 +13,7 @@ from hycal.bench import metrics
 from hycal.bench.cells import CellResult, read_cell
 from hycal.bench.efficiency import Measured, read_efficiency
 from hycal.bench.published import PublishedCell, find_published
+from hycal.bench.report.agreement import check_agreement
 from hycal.bench.runner import CELLS, VIEWS
 from hycal.bench.settings import DEFAULT_ORDER
 from hycal.bench.studies import shown_apart
@@ -91,7 +92,7 @@ class Group:
         numbers = [column_of(run, column) for run in self.runs.get(method, ())]
         variant = parse_variant(method)
         plain = replace(variant, profile="").label
-        return _value(numbers, find_published(self._published_name, plain, column, table))
+        return _value(numbers, find_published(self.published_name, plain, column, table))
 
     def zero_shot(self, column: str) -> Value:
         """Return zero-shot accuracy, all names of the sequence being candidates, for a column of Last accuracy."""
@@ -101,11 +102,12 @@ class Group:
         if column not in of and (part != "last" or domain not in run.domains):
             return _value([], None)
         number = float(of[column](run.Z) if column in of else run.Z[run.domains.index(domain)])
-        printed = find_published(self._published_name, "ZeroShot", column.replace("last", "zero-shot"))
+        printed = find_published(self.published_name, "ZeroShot", column.replace("last", "zero-shot"))
         return _value([] if np.isnan(number) else [number], printed)
 
     @property
-    def _published_name(self) -> str:
+    def published_name(self) -> str:
+        """What the published tables call it: there is one setting, however its images are drawn."""
         return self.name.replace("+released", "")
 
 
@@ -162,6 +164,8 @@ def collect(folder: Path) -> Results:
     for run in map(read_cell, paths):
         methods = found.setdefault((run.setting, run.order, run.protocol), {})
         methods.setdefault(run.method, []).append(run)
+    seen = sorted((folder / VIEWS).rglob("[!.]*.json"))
+    check_agreement([*paths, *seen])
     groups = tuple(
         Group(
             *key,
@@ -169,8 +173,7 @@ def collect(folder: Path) -> Results:
         )
         for key, methods in sorted(found.items(), key=lambda item: (item[0][0], item[0][1] != DEFAULT_ORDER, item[0]))
     )
-    views = tuple(map(read_view, sorted((folder / VIEWS).rglob("[!.]*.json"))))
-    return Results(groups, views, read_efficiency(folder))
+    return Results(groups, tuple(map(read_view, seen)), read_efficiency(folder))
 
 
 def table_place(label: str) -> tuple[int, str]:

@@ -64,7 +64,7 @@ def _markdown(block: ResultTable | NotRun) -> str:
 
 
 def _tex(text: str) -> str:
-    escapes = {"_": r"\_", "%": r"\%", "σ": r"$\sigma$", "–": "--", "&": r"\&", "#": r"\#"}
+    escapes = {"_": r"\_", "%": r"\%", "σ": r"$\sigma$", "ρ": r"$\rho$", "–": "--", "&": r"\&", "#": r"\#"}
     for plain, escaped in escapes.items():
         text = text.replace(plain, escaped)
     return text

@@ -65,7 +65,7 @@ def domain_tables(group: Group) -> list[ResultTable]:
 
 def _value(group: Group, method: str, column: Column) -> Value:
     """Return a number beside the one that the paper's table of this setting prints, or of this order."""
-    table = group.setting if group.order == DEFAULT_ORDER else "random-orders-domains"
+    table = group.published_name if group.order == DEFAULT_ORDER else "random-orders-domains"
     return group.value(method, column.name, table)
 
 
@@ -79,6 +79,9 @@ def _caption(group: Group) -> str:
     short = max(run.shortages for run in runs)
     if short:
         caption += f" Up to {short} classes had fewer images than shots."
+    mixed = {name for run in runs for name, version in run.versions.items() if version != runs[0].versions.get(name)}
+    if mixed:
+        caption += f" Not all runs were made with the same version of {', '.join(sorted(mixed))}."
     if not group.has_text:
         caption += " No text embeddings: images alone, and what needs zero-shot accuracy is missing."
     return caption
