@@ -11,7 +11,7 @@ from hycal.data.folders import place_of
 from hycal.data.manifests import read_csv, read_jsonl
 from hycal.data.npz import read_npz
 from hycal.data.samples import ImageSet
-from hycal.embedding.sources import ImageFile, ImageSource, image_files
+from hycal.embedding.sources import ImageFile, ImageSource, walk
 from hycal.errors import HyCalError
 
 
@@ -44,11 +44,12 @@ def list_images(source: str | os.PathLike[str]) -> list[ListedImage]:
     if path.is_file():
         return _from_file(path)
     found = []
-    root_name = path.resolve().name
-    for file in image_files(path):
+    walked, root_name = walk(path), path.resolve().name
+    for file in sorted((*walked.files, *walked.shut)):
         relative = file.relative_to(path)
         # A folder that was not entered is listed itself, in the place of the images that it may hold.
-        place = place_of(relative.parts if file.is_dir() else relative.parts[:-1], root_name=root_name)
+        folders = relative.parts if walked.shut and file in walked.shut else relative.parts[:-1]
+        place = place_of(folders, root_name=root_name)
         listed = ListedImage(ImageFile(file), relative.as_posix(), place.label, place.domain, place.split)
         found.append(listed)
     if not found:

@@ -121,24 +121,34 @@ def content_hash(content: Content) -> bytes:
     return hashlib.sha256(f"pixels {content.shape}\n".encode() + content.tobytes()).digest()
 
 
-def image_files(folder: str | os.PathLike[str]) -> list[Path]:
-    """Return every file below `folder` in sorted order, hidden ones left out.
+@dataclass(frozen=True)
+class Walked:
+    """What lies below a folder, hidden things left out: files, and folders that were not entered."""
 
-    Files that are no images are kept: leaving a photograph out because of its suffix would be silent, and the
-    pipeline reports what it cannot decode. So is a folder that may not be opened, or that is a link: links to folders
-    are not followed, so that none can make a loop or lead elsewhere.
-    """
+    files: tuple[Path, ...]
+    shut: frozenset[Path]
+
+
+def walk(folder: str | os.PathLike[str]) -> Walked:
+    """Go through `folder`. A folder in it that may not be opened is not entered, nor a link, lest it lead in a loop."""
     root = Path(folder)
     if not root.is_dir():
         what = "is a file" if root.exists() else "does not exist"
         raise HyCalError(f"The folder {root} {what}; expected a folder of images. Check the path.")
-    found: list[Path] = []
-
-    def closed(error: OSError) -> None:
-        found.append(Path(error.filename))
-
-    for parent, folders, files in os.walk(root, onerror=closed):
+    files: list[Path] = []
+    shut: set[Path] = set()
+    for parent, folders, names in os.walk(root, onerror=lambda error: shut.add(Path(error.filename))):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(parent, name) for name in folders if Path(parent, name).is_symlink()]
-        found += [Path(parent, name) for name in files if not name.startswith(".")]
-    return sorted(found)
+        shut.update(path for path in (Path(parent, name) for name in folders) if path.is_symlink())
+        files += [Path(parent, name) for name in names if not name.startswith(".")]
+    return Walked(tuple(files), frozenset(shut))
+
+
+def image_files(folder: str | os.PathLike[str]) -> list[Path]:
+    """Return every file below `folder` in sorted order, hidden ones left out.
+
+    Files that are no images are kept: leaving a photograph out because of its suffix would be silent, and the
+    pipeline reports what it cannot decode. So are folders that were not entered.
+    """
+    walked = walk(folder)
+    return sorted((*walked.files, *walked.shut))
