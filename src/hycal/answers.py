@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.calibration import Calibration
-from hycal.leave_one_out import HeldOut, Samples, held_out
+from hycal.leave_one_out import HeldOut, Samples, has_closed_form, held_out, spread_rows
 from hycal.memory import Derived
 from hycal.records import Records
 from hycal.rejection import Familiarity, check_share, rejected
@@ -152,10 +152,9 @@ class Answers:
     def leaves_out_in_closed_form(self) -> bool:
         """Whether `leave_one_out` costs about as much as answers do; if not, it derives one model for each sample."""
         current = self._current()
-        counts = current.records.counts
-        several = np.flatnonzero(np.repeat(counts, counts) > 1)[:1]
-        samples = Samples.of(current.records, several)
-        return not len(several) or self._leave_one_out(current.value, current.records, samples) is not None
+        records = current.records
+        rows = spread_rows(records, np.arange(len(records.counts)), 1)
+        return not len(rows) or has_closed_form(self, current.value, records, Samples.of(records, rows))
 
     @staticmethod
     def _familiarity(current: Derived) -> Familiarity:

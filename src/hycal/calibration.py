@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.leave_one_out import HeldOut, Method, Samples, held_out, spread_rows
+from hycal.leave_one_out import HeldOut, Method, Samples, has_closed_form, held_out, spread_rows
 from hycal.records import Records
 from hycal.scoring import probabilities
 from hycal.tempering import best_temperature
@@ -63,6 +63,6 @@ class Calibration:
 def _held_out(method: Method, derived: Any, records: Records) -> HeldOut:
     everything, columns = Samples.of(records), np.arange(len(records.counts))
     rows = spread_rows(records, columns, _HELD_OUT)
-    if len(rows) and method._leave_one_out(derived, records, everything.at(rows[:1])) is None:
+    if len(rows) and not has_closed_form(method, derived, records, everything.at(rows[:1])):
         rows = spread_rows(records, columns, _DERIVED_AGAIN)
     return held_out(method, derived, records, everything.at(rows))

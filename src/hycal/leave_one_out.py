@@ -119,6 +119,14 @@ def held_out(method: Method, derived: Any, records: Records, samples: Samples) -
     return HeldOut(samples, scores)
 
 
+def has_closed_form(method: Method, derived: Any, records: Records, sample: Samples) -> bool:
+    """Whether held-out scores cost about as much as answers do; if not, a model is derived for each sample.
+
+    Asked of one sample, of a class of two or more.
+    """
+    return method._leave_one_out(derived, records, sample) is not None
+
+
 def held_out_by(
     method: Any, records: Records, samples: Samples, name: str, values: Sequence[Any]
 ) -> Iterator[npt.NDArray[Any]]:

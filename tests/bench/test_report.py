@@ -1,40 +1,18 @@
 from __future__ import annotations
 
-import csv
-import re
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from hycal import HyCalError
 from hycal.bench.cells import CellResult
 from hycal.bench.report.blocks import FigureBlock, NotRun, ResultTable, Section
 from hycal.bench.report.collect import Group, Results, Value, collect, column_of
-from hycal.bench.report.forms import csv_rows, html_section, latex, markdown
-from hycal.bench.report.page import write_report
+from hycal.bench.report.forms import html_section, latex, markdown
 from hycal.bench.report.sections import all_sections
 from hycal.bench.report.sections.setting import domain_tables
-from hycal.bench.runner import grid, run_grid
-from hycal.bench.studies import parse_methods
-from hycal.commands.bench import app
-from tests.bench.small import small_domains, small_setting, tree, write_small
 
-METHODS = "HyCal NCM study:metrics study:alpha-beta study:lambda-gamma"
 DOMAINS = ("aircraft", "artbench", "dtd", "eurosat", "galaxy", "mnist", "organ", "flowers")
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("results")
-    cells = grid([small_setting()], parse_methods(METHODS)) + grid(
-        [small_setting()], parse_methods("NCM"), orders=["back"]
-    )
-    run_grid(cells, {"small": small_domains()}, out)
-    write_report(out)
-    return out
 
 
 def made_up_run(
@@ -254,78 +232,3 @@ def test_without_results_every_table_and_figure_says_what_to_run() -> None:
     ]
     text = "".join(html_section(sections[anchor]) for anchor in ("s-cde", "fscil"))
     assert text.count('class="todo"') == 3
-
-
-def test_csv_has_every_number_once(results: Path) -> None:
-    rows = list(csv.DictReader(csv_rows(all_sections(collect(results))).splitlines()))
-    keys = [(row["table"], row["setting"], row["order"], row["method"], row["column"]) for row in rows]
-    assert len(set(keys)) == len(keys)
-    small = [row for row in rows if row["setting"] == "small"]
-    assert {row["seeds"] for row in small if row["method"] != "zero-shot, all names"} == {"3"}
-    assert any(row["column"] == "s_cde" and row["mean"] for row in small)
-    assert any(row["table"] == "Adding 10 classes" and row["method"] == "HyCal" for row in rows)
-
-
-def test_figures_are_svg_in_the_pages_ink_and_show_every_method(results: Path) -> None:
-    sections = all_sections(collect(results))
-    titles = [b.title for section in sections for b in section.blocks if isinstance(b, FigureBlock)]
-    wanted = ("training images", "accuracy after each step", "forgetting after each step", "accuracy matrices")
-    wanted += ("accuracy of a class by its shots", "α and β", "λ and γ", "relation and agreement")
-    wanted += ("class means among test images", "which domain takes whose images", "pull, sample share, entropy")
-    assert titles == [f"small: {title}" for title in wanted]
-    drawings = re.findall(r"<svg.*?</svg>", (results / "report.html").read_text(encoding="utf-8"), re.DOTALL)
-    assert len(drawings) == len(wanted)
-    for svg in drawings:
-        assert ET.fromstring(svg).tag.endswith("svg")
-        assert "currentColor" in svg
-        assert "#010203" not in svg
-    for svg in drawings[1:5]:
-        assert ">HyCal<" in svg
-        assert ">NCM<" in svg
-
-
-def test_the_page_needs_nothing_beside_it_and_has_unique_ids(results: Path) -> None:
-    text = (results / "report.html").read_text(encoding="utf-8")
-    assert "prefers-color-scheme: dark" in text
-    outside = re.sub(r'xmlns(:\w+)?="[^"]*"', "", text)
-    assert not re.search(r'(src|href)="(?!#|data:)[^"]*//', outside)
-    ids = re.findall(r'<(?:clipPath|section) id="([^"]+)"', text)
-    assert len(ids) > 15
-    assert len(set(ids)) == len(ids)
-
-
-def test_two_reports_are_the_same_bytes(results: Path) -> None:
-    before = tree(results)
-    assert {"report.md", "report.tex", "report.csv", "report.html"} <= set(before)
-    write_report(results)
-    assert tree(results) == before
-
-
-def test_latex_needs_no_letter_beyond_ascii(results: Path) -> None:
-    text = (results / "report.tex").read_text(encoding="utf-8")
-    assert r"$\rho$" in text
-    assert text.isascii()
-
-
-def test_a_folder_without_results_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(HyCalError, match="hycal bench run"):
-        collect(tmp_path)
-
-
-def test_commands_run_and_report(tmp_path: Path) -> None:
-    setting, embeddings = write_small(tmp_path, text=False)
-    runner, out = CliRunner(), tmp_path / "out"
-    options = ["--methods", "NCM ZeroShot", "--seeds", "0", "--embeddings", str(embeddings), "--jobs", "1"]
-    ran = runner.invoke(app, ["run", str(setting), "--out", str(out), *options])
-    assert ran.exit_code == 0, ran.output
-    assert "1 runs" in ran.output
-    assert "ZeroShot needs text embeddings" in ran.output
-    assert "3 classes have fewer images than shots" in ran.output
-    reported = runner.invoke(app, ["report", str(out)])
-    assert reported.exit_code == 0, reported.output
-    assert "ECE" in reported.output
-    assert "report.html" in reported.output.replace("\n", "")
-    listed = runner.invoke(app, ["list"])
-    assert "methods: HyCal" in listed.output
-    failed = runner.invoke(app, ["run", "nothing", "--out", str(out)])
-    assert failed.exit_code == 1

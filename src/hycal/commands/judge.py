@@ -21,6 +21,7 @@ from hycal.commands.models import (
     embedding_cache,
     encoder_of,
     print_json,
+    score_json,
     skipped_json,
     tell_skipped,
 )
@@ -131,17 +132,13 @@ def advise_command(
         raise typer.Exit(FOUND_SOMETHING)
 
 
-def _score_json(score: Score) -> dict[str, Any]:
-    return {"right": score.right, "total": score.total, "accuracy": score.accuracy if score.total else None}
-
-
 def _evaluation_json(found: Evaluation) -> dict[str, Any]:
     return {
-        "overall": _score_json(found.overall),
-        "domains": {name: _score_json(score) for name, score in found.by_domain.items()},
-        "shots": {name: _score_json(score) for name, score in found.by_shots.items()},
+        "overall": score_json(found.overall),
+        "domains": {name: score_json(score) for name, score in found.by_domain.items()},
+        "shots": {name: score_json(score) for name, score in found.by_shots.items()},
         "classes": {
-            str(label): {**_score_json(score), "images": found.shots[label]} for label, score in found.by_class.items()
+            str(label): {**score_json(score), "images": found.shots[label]} for label, score in found.by_class.items()
         },
         "confusions": [vars(item) for item in found.confusions],
     }
@@ -173,12 +170,12 @@ def _percent(score: Score) -> str:
 
 def _advice_json(found: Advice) -> dict[str, Any]:
     return {
-        "overall": _score_json(found.overall),
+        "overall": score_json(found.overall),
         "classes": [
             {
                 "label": item.label,
                 "images": item.shots,
-                "left_out": _score_json(item.left_out),
+                "left_out": score_json(item.left_out),
                 "taken_for": item.taken_for,
                 "advice": item.advice,
             }

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from hycal.classifiers import METHODS
 from hycal.commands.failing import told
-from hycal.commands.models import Json, Model, print_json, tell_receipt
+from hycal.commands.models import Json, Model, print_json, score_json, tell_receipt
 from hycal.commands.saying import say, show_table
 from hycal.errors import HyCalError
 from hycal.project import Project
@@ -75,14 +75,8 @@ def _trial_json(trial: Trial) -> dict[str, Any]:
     if trial.problem:
         return {"method": trial.method, "problem": trial.problem}
     score = trial.left_out
-    return {
-        "method": trial.method,
-        "right": score.right,
-        "total": score.total,
-        "accuracy": score.accuracy,
-        "standard_error": score.standard_error,
-        "seconds": trial.seconds,
-    }
+    more = {"standard_error": score.standard_error, "seconds": trial.seconds}
+    return {"method": trial.method, **score_json(score), **more}
 
 
 def _show(model: Path, own: str, found: list[Trial]) -> None:

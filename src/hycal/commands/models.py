@@ -16,6 +16,7 @@ from hycal.embedding import EmbeddingCache, Skipped
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, Receipt, State
+from hycal.project.evaluating import Score
 from hycal.project.images import check_encoder
 
 FOUND_SOMETHING = 3
@@ -84,6 +85,11 @@ def tell_skipped(skipped: Sequence[Skipped]) -> None:
 def skipped_json(skipped: Sequence[Skipped]) -> list[dict[str, str]]:
     """Return what was left out as plain values."""
     return [{"file": item.name, "reason": item.reason} for item in skipped]
+
+
+def score_json(score: Score) -> dict[str, Any]:
+    """Return how many were right as plain values."""
+    return {"right": score.right, "total": score.total, "accuracy": score.accuracy if score.total else None}
 
 
 def receipt_json(project: Project, receipt: Receipt) -> dict[str, Any]:

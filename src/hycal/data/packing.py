@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.atomic import replacing
+from hycal.embedding.arrays import load_arrays
 from hycal.errors import HyCalError
 from hycal.validation import Floats, unit_rows
 
@@ -50,7 +51,6 @@ def write_packed(path: Path, arrays: Arrays) -> None:
 def read_packed(path: Path) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of a .npz, or say what is wrong with it."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except Exception as error:  # zip, zlib and numpy each have errors of their own for a damaged file
+        return load_arrays(path)
+    except ValueError as error:
         raise HyCalError(f"{path.name} of the bundled data is damaged: {error}. Install hycal again.") from None

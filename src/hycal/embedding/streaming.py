@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 from hycal.embedding.decoding import MOST_PIXELS
-from hycal.embedding.pipeline import BATCH, Run, begun
+from hycal.embedding.pipeline import BATCH, Prepared, Run, begun
 from hycal.embedding.sources import ImageSource
 from hycal.embedding.store import EmbeddingStore, MemoryStore
 from hycal.encoders.protocol import Encoder
@@ -40,27 +42,19 @@ def stream(
 
     Without a store nothing is remembered for long: an image that comes again much later is encoded again.
     """
+    begin = partial(begun, encoder=encoder, batch=batch, threads=threads, most_pixels=most_pixels)
     if store is not None:
-        yield from _stream(sources, encoder, store, batch, threads, most_pixels, first=0)
+        yield from _stream(begin(sources, store=store), first=0)
         return
     rest, first = iter(sources), 0
     while part := list(islice(rest, _AT_ONCE)):
-        yield from _stream(part, encoder, MemoryStore(encoder), batch, threads, most_pixels, first=first)
+        yield from _stream(begin(part, store=MemoryStore(encoder)), first=first)
         first += len(part)
 
 
-def _stream(
-    sources: Iterable[ImageSource],
-    encoder: Encoder,
-    store: EmbeddingStore,
-    batch: int,
-    threads: int | None,
-    most_pixels: int,
-    *,
-    first: int,
-) -> Iterator[Streamed]:
+def _stream(beginning: AbstractContextManager[tuple[Run, Iterator[Prepared]]], *, first: int) -> Iterator[Streamed]:
     told = first
-    with begun(sources, encoder, store, batch, threads, most_pixels) as (run, outcomes):
+    with beginning as (run, outcomes):
         for outcome in outcomes:
             run.take(outcome)
             if len(run.keys) >= _MOST_WAITING:

@@ -104,7 +104,7 @@ class Service:
         self._why_no_encoder = why_no_encoder
         self._encoding = threading.Lock()  # one batch at a time: it uses every core as it is
         self._tray = Tray(self.limits.tray)
-        self._advice = Latest(advise)
+        self._advice = Latest(_advice)
         self._map = Latest(class_map)
         self._temperature = Latest(lambda state: state.classifier.temperature_, still=much_the_same)
         self._familiarity = Latest(_familiarity, still=same_classes)
@@ -220,10 +220,7 @@ class Service:
 
     def advice(self, state: State) -> Advice | None:
         """Return advice on a model; None where it would take too long, or there is nothing to tell apart."""
-        if len(state.labels) < 2:
-            return None
-        quick = len(state.examples) <= MOST_ONE_BY_ONE or state.classifier.leaves_out_in_closed_form()
-        return self._advice(state) if quick else None
+        return self._advice(state)
 
     def map(self, state: State) -> Mapping[Label, tuple[float, float]]:
         """Return the map of the classes."""
@@ -244,6 +241,13 @@ class Service:
 
 def _familiarity(state: State) -> Familiarity:
     return state.classifier._familiarity(state.classifier._current())
+
+
+def _advice(state: State) -> Advice | None:
+    if len(state.labels) < 2:
+        return None
+    quick = len(state.examples) <= MOST_ONE_BY_ONE or state.classifier.leaves_out_in_closed_form()
+    return advise(state) if quick else None
 
 
 def _learned(state: State, identity: bytes) -> Example | None:

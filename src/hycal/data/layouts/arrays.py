@@ -14,6 +14,7 @@ import numpy.typing as npt
 from hycal.data.catalog import DataSetSpec
 from hycal.data.layouts.finding import below, find, how_to_get, need
 from hycal.data.samples import ImageSet, Sample, Split, split_of
+from hycal.embedding.arrays import load_arrays
 from hycal.embedding.sources import ImageFile, ImageRow
 from hycal.errors import HyCalError
 
@@ -76,14 +77,13 @@ def _medmnist_npz(spec: DataSetSpec, path: Path) -> ImageSet:
     samples: list[Sample] = []
     splits: tuple[Split, ...] = ("train", "val", "test")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = load_arrays(path)
         for split in splits:
             images, labels = arrays[f"{split}_images"], arrays[f"{split}_labels"]
             samples += _rows(images, labels, split, f"{path.name}:{split}_images")
     except HyCalError:
         raise
-    except Exception as error:  # zip, zlib and numpy each have errors of their own for a damaged file
+    except Exception as error:  # a damaged file may hold anything under these names
         raise HyCalError(f"{path} is not a MedMNIST file: {error!r}. Get it again.") from None
     return ImageSet(spec.name, spec.class_names, tuple(samples))
 
