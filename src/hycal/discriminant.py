@@ -24,9 +24,8 @@ _ROUNDING = 1e-12
 def class_means(rows: npt.NDArray[np.floating], counts: npt.NDArray[np.int64]) -> Doubles:
     """Return the means of rows that are sorted by class, `counts[c]` > 0 of class c, shape (C, d)."""
     means, stops = np.empty((len(counts), rows.shape[1])), np.cumsum(counts)
-    for mean, start, stop in zip(
-        means, stops - counts, stops, strict=True
-    ):  # np.add.reduceat takes seven times as long
+    # Class by class: np.add.reduceat takes seven times as long.
+    for mean, start, stop in zip(means, stops - counts, stops, strict=True):
         np.add.reduce(rows[start:stop], axis=0, dtype=np.float64, out=mean)
     means /= counts[:, None]
     return means

@@ -19,11 +19,19 @@ from hycal.base import IncrementalClassifier
 from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
 
+_IMAGES_ALONE = {"fusion": "image", "zero_shot": "none"}
+
 
 @cache
 def _table() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     file = resources.files("hycal.classifiers") / "profiles.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def check_method(name: str) -> None:
+    """Refuse a method that does not exist."""
+    if name not in METHODS:
+        raise HyCalError(f"There is no method {name!r}; expected one of {', '.join(METHODS)}. Check the spelling.")
 
 
 def profiles() -> dict[str, tuple[str, ...]]:
@@ -39,8 +47,7 @@ def profile_parameters(method: str, profile: str) -> dict[str, Any]:
     >>> profile_parameters("HyCal", "official")
     {'rule': 'released'}
     """
-    if method not in METHODS:
-        raise HyCalError(f"There is no method {method!r}; expected one of {', '.join(METHODS)}. Check the spelling.")
+    check_method(method)
     known = profiles()[method]
     if profile not in known:
         raise HyCalError(
@@ -73,3 +80,13 @@ def build(method: str, *, profile: str = "official", **overrides: Any) -> Increm
     if unknown:
         raise HyCalError(f"{method} has no parameter {unknown[0]!r}; expected one of {', '.join(expected) or 'none'}.")
     return METHODS[method](**{**chosen, **overrides})
+
+
+def images_alone(method: str) -> dict[str, Any]:
+    """Return the parameters with which a method that can use texts beside images does without.
+
+    >>> images_alone("HyCal"), images_alone("GDA"), images_alone("NCM")
+    ({'fusion': 'image'}, {'zero_shot': 'none'}, {})
+    """
+    known = METHODS[method]().get_params()
+    return {name: value for name, value in _IMAGES_ALONE.items() if name in known}

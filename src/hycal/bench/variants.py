@@ -18,11 +18,10 @@ from hycal.base import IncrementalClassifier
 from hycal.bench.settings import Setting
 from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
-from hycal.profiles import profile_parameters
+from hycal.profiles import check_method, images_alone, profile_parameters
 
 _LABEL = re.compile(r"(?P<method>\w+)(:(?P<profile>[\w-]+))?(\[(?P<overrides>[^\[\]]*)\])?(?P<tuned>\+tuned)?")
 NEEDS_TEXT = ("ZeroShot",)
-_IMAGE_ONLY = {"fusion": "image", "zero_shot": "none"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Variant:
             **self.overrides,
         }
         if not text:
-            chosen |= {name: value for name, value in _IMAGE_ONLY.items() if name in known}
+            chosen |= images_alone(self.method)
         unknown = sorted(set(chosen) - set(known))
         if unknown:
             raise HyCalError(
@@ -80,8 +79,7 @@ def parse_variant(label: str) -> Variant:
         raise HyCalError(
             f"{label!r} is not a method; expected METHOD, METHOD:PROFILE or METHOD[parameter=value], and +tuned."
         )
-    if match["method"] not in METHODS:
-        raise HyCalError(f"There is no method {match['method']!r}; expected one of {', '.join(METHODS)}.")
+    check_method(match["method"])
     if match["profile"]:
         profile_parameters(match["method"], match["profile"])
     overrides = dict(_assignment(label, part) for part in (match["overrides"] or "").split(",") if part.strip())

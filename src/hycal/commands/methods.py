@@ -16,6 +16,7 @@ from hycal.commands.failing import told
 from hycal.commands.models import Json, Model, print_json, score_json, tell_receipt
 from hycal.commands.saying import say, show_table
 from hycal.errors import HyCalError
+from hycal.profiles import check_method
 from hycal.project import Project
 from hycal.project.remaking import Trial, remade, trials
 
@@ -38,10 +39,9 @@ def methods_command(
     Example: hycal methods photos.hycal --only HyCal --only HierarchicalHyCal
     """
     state = Project(model).state
-    unknown = [name for name in only or () if name not in METHODS]
-    if unknown:
-        raise HyCalError(f"There is no method {unknown[0]!r}; expected one of {_NAMES}.")
     names = list(dict.fromkeys(only or METHODS))
+    for name in names:
+        check_method(name)
     steps = track(trials(state, names), "trying methods", len(names), console=Console(stderr=True), transient=True)
     found = sorted(steps, key=lambda trial: -1.0 if trial.problem else trial.left_out.accuracy, reverse=True)
     own = type(state.classifier).__name__

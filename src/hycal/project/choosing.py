@@ -8,11 +8,11 @@ from typing import Any
 from hycal.base import IncrementalClassifier
 from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
+from hycal.profiles import check_method, images_alone
 from hycal.project.state import Space, State
 from hycal.records import Records
 
 DEFAULT_METHOD = "HyCal"
-_IMAGES_ALONE = {"fusion": "image", "zero_shot": "none"}
 
 
 def empty_state(
@@ -30,24 +30,16 @@ def empty_state(
     parameters : mapping, optional
         Parameters of the method, its defaults where not given.
     """
-    classifier = _method(method, {**_without_text(method, has_text), **(parameters or {})})
+    check_method(method)
+    classifier = _method(method, {**({} if has_text else images_alone(method)), **(parameters or {})})
     classifier.encoder_ = space.fingerprint
     return State(classifier.knowing(Records({})), {}, space)
 
 
 def _method(name: str, parameters: Mapping[str, Any]) -> IncrementalClassifier:
-    if name not in METHODS:
-        raise HyCalError(f"There is no method {name!r}; expected one of {', '.join(METHODS)}.")
     try:
         classifier = METHODS[name](**parameters)
     except TypeError as error:
         raise HyCalError(f"{name} does not take these parameters: {error}.") from None
     classifier._check_params()
     return classifier
-
-
-def _without_text(method: str, has_text: bool) -> dict[str, Any]:
-    if has_text or method not in METHODS:
-        return {}
-    parameters = METHODS[method]().get_params()
-    return {name: value for name, value in _IMAGES_ALONE.items() if name in parameters}

@@ -39,4 +39,4 @@ def _noted(state: State, former: Target) -> Outcome:
     what = f"{told(counts)}, forgotten before"
     history = appended(state.history, Entry(now(), "forget", what, state.hash, state.hash))
     following = state.noted(history, version=state.version + 1)
-    return following, Receipt("forget", what, state.hash, state.hash, counts, touched=())
+    return following, Receipt("forget", what, state.hash, state.hash, counts)

@@ -10,7 +10,7 @@ import numpy as np
 
 from hycal.errors import HyCalError
 from hycal.leave_one_out import spread_rows
-from hycal.project.changes import Outcome, Receipt, remembered
+from hycal.project.changes import Outcome, Receipt, remembered, told
 from hycal.project.choosing import empty_state
 from hycal.project.evaluating import Score
 from hycal.project.state import State
@@ -45,7 +45,7 @@ def remade(state: State, method: str) -> Outcome:
     images = {label: shelf.examples for label, shelf in state.shelves.items()}
     following = empty.changed(state.shelves, memo=remembered(empty, state.shelves, images))
     counts = {label: len(examples) for label, examples in images.items()}
-    what = f"{sum(counts.values()):,} images of {len(counts):,} classes with {method}"
+    what = f"{told(counts)} with {method}"
     recorded = empty.recorded(following, state.shelves, action="remake", what=what)
     return recorded, Receipt("remake", what, state.hash, following.hash, counts, touched=tuple(counts))
 

@@ -72,6 +72,11 @@ class State:
         """Every learned image, class after class in the order of `labels`."""
         return tuple(example for label in self.labels for example in self.shelves[label].examples)
 
+    @property
+    def n_images(self) -> int:
+        """Learned images, an image that is there twice counted twice."""
+        return sum(len(shelf.examples) for shelf in self.shelves.values())
+
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the model: equal models have equal hashes, however they came about."""
@@ -93,8 +98,7 @@ class State:
         kept = {label: shelf for label, shelf in shelves.items() if shelf is not None}
         records = Records({label: shelf.record for label, shelf in kept.items()}, self.memo if memo is None else memo)
         other = replace(self, classifier=self.classifier.knowing(records), shelves=kept)
-        images = sum(len(shelf.examples) for shelf in self.shelves.values())
-        if "label_of" in vars(self) and len(self.label_of) == images:
+        if "label_of" in vars(self) and len(self.label_of) == self.n_images:
             vars(other)["label_of"] = _moved(self.label_of, [self.shelves.get(label) for label in changes], changes)
         return other
 

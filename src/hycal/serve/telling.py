@@ -28,7 +28,7 @@ def info(service: Service, state: State) -> shapes.Info:
         encoder=state.space.name,
         can_embed=service.encoder is not None,
         classes=len(state.labels),
-        images=sum(len(shelf.examples) for shelf in state.shelves.values()),
+        images=state.n_images,
         domains={domain: len(labels) for domain, labels in state.domains.items()},
         bytes=service.project.path.stat().st_size if service.project.exists else 0,
         undo=None if last is None else f"{last.action}: {last.what}",
