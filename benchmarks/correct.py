@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import uvicorn
 
-from hycal.parallel import keep_one_blas_thread
+from hycal.parallel.threads import keep_one_blas_thread
 from hycal.project import Arrival, Example, Project, Space, empty_state
 from hycal.serve.app import make_app
 from hycal.serve.service import Service

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-from hycal.scoring import shot_weights
+from hycal.algebra.scores import shot_weights
 from hycal.validation import Floats
 
 

@@ -27,9 +27,9 @@ from hycal.embedding.decoding import decode
 from hycal.embedding.pipeline import BATCH
 from hycal.embedding.sources import image_files
 from hycal.encoders import load_encoder
+from hycal.encoders.catalog import find_spec
 from hycal.encoders.files import locate, require
 from hycal.encoders.protocol import Encoder
-from hycal.encoders.table import find_spec
 from hycal.validation import Floats
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"

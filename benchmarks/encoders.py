@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 from hycal import NCM
-from hycal.commands.progress import embedding_progress
+from hycal.commands._progress import embedding_progress
 from hycal.data.bundled import EmbeddedDomain, load_xd8, xd8_provenance
-from hycal.data.encoding import embed_sets, images_digest, in_order
+from hycal.data.embedded import embed_sets, images_digest, in_order
 from hycal.data.folders import read_folder
 from hycal.embedding import EmbeddingCache
 from hycal.encoders import load_encoder

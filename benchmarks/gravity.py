@@ -20,7 +20,7 @@ from hycal.base import IncrementalClassifier
 from hycal.bench.metrics import interval
 from hycal.data import load_xd8
 from hycal.gravity import CLAIMS, DomainFlow, Gravity, domain_flow, measure, pooled
-from hycal.gravity.writing import markdown, sheets, summary
+from hycal.gravity.tables import markdown, sheets, summary
 
 RICH, POOR = 8, 2
 #: By the name in the tables; the first is the state before calibration.

@@ -13,7 +13,7 @@ import time
 import tracemalloc
 from pathlib import Path
 
-from hycal.data.listing import list_images
+from hycal.data.labelled import list_images
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.real import folder, missing
 from hycal import METHODS
-from hycal.profiles import build, profiles
+from hycal.classifiers.profiles import build, profiles
 from hycal.validation import Floats, unit_rows
 
 SAMPLES, CLASSES = 8500, 300

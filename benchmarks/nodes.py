@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hycal import HyCal
-from hycal.records import ClassRecord, Records
-from hycal.scoring import blend_log_odds
-from hycal.statistics import ClassStatistics
+from hycal.algebra.scores import blend_log_odds
+from hycal.state.records import ClassRecord, Records
+from hycal.state.samples import ClassSamples
 from hycal.validation import Doubles, Floats, Label
 
 WIDTH, SHOTS = 512, 5
@@ -52,7 +52,7 @@ def draw(rng: np.random.Generator, above: Floats, classes: int) -> tuple[Records
     texts = unit(centres + NOISE * noise(rng, classes, WIDTH))
     records: dict[Label, ClassRecord] = {
         f"class {number:07d}": ClassRecord(
-            ClassStatistics.of(unit(centres[number] + NOISE * noise(rng, SHOTS, WIDTH))), "", texts[number]
+            ClassSamples.of(unit(centres[number] + NOISE * noise(rng, SHOTS, WIDTH))), "", texts[number]
         )
         for number in range(classes)
     }

@@ -17,12 +17,12 @@ import numpy as np
 from benchmarks.past_streams import SEEDS, Kept, cars, five, learned, measured, xd8
 from benchmarks.real import Domain
 from hycal import HierarchicalHyCal
+from hycal.algebra.hierarchy import Hierarchy, Prior
+from hycal.algebra.hierarchy_fit import build
+from hycal.algebra.white_space import DomainGaussians, Reals
 from hycal.classifiers import hierarchical
-from hycal.hierarchy import Hierarchy, Prior
-from hycal.shrinking import build
-from hycal.tempering import Pull, fit_weights
+from hycal.uncertainty.temperature import Pull, fit_weights
 from hycal.validation import Doubles
-from hycal.white_space import DomainGaussians, Reals
 
 _MUCH = 1e9
 _SETTINGS: Mapping[str, Callable[[int, int], list[Domain]]] = {

@@ -27,7 +27,7 @@ from hycal import (
     ZeroShot,
 )
 from hycal.base import IncrementalClassifier
-from hycal.bench.embedded import load_domains
+from hycal.bench.domains import load_domains
 from hycal.bench.metrics import calibration_error
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import load_setting

@@ -33,7 +33,7 @@ import numpy as np
 from benchmarks.nodes import NOISE, WIDTH, Moments, best, draw, joint, noise, superclasses, unit
 from hycal import HyCal, load
 from hycal.data import load_xd8
-from hycal.shortlist import Shortlist
+from hycal.scale.shortlist import Shortlist
 from hycal.validation import Floats
 
 QUERIES, NODES, SAMPLE = 256, 8, 2048

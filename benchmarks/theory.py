@@ -18,10 +18,10 @@ from benchmarks.gravity import asked, disciplines, learned
 from benchmarks.information import between, between_given, with_label
 from benchmarks.real import ROOT, Domain, missing, stream
 from hycal import HyCal
-from hycal.bank import GaussianBank, Shape
+from hycal.algebra.bank import GaussianBank, Shape
+from hycal.algebra.fusion import FUSIONS
+from hycal.algebra.scores import standardise
 from hycal.bench.report.drawing import COLOURS, drawing
-from hycal.fusion import FUSIONS
-from hycal.scoring import standardise
 from hycal.validation import Doubles
 
 SHOTS = (2, 4, 8, 16)

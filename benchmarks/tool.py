@@ -15,10 +15,10 @@ import numpy as np
 
 from benchmarks.correct import many_classes
 from hycal.data import load_xd8
-from hycal.onnx_head import export_onnx
+from hycal.export.onnx_head import export_onnx
 from hycal.project import Arrival, Example, Project, Space, State, changes, empty_state
-from hycal.project.advising import advise
-from hycal.project.answering import answer
+from hycal.project.advice import advise
+from hycal.project.answers import answer
 from hycal.validation import unit_rows
 
 WIDTH, CLASSES, SHOTS = 512, 1000, 10

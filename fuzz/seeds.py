@@ -20,8 +20,8 @@ from safetensors.numpy import load
 from hycal.embedding.table import EmbeddingTable, write_table
 from hycal.project import Arrival, Example, Project, Space, empty_state
 from hycal.project.changes import correct, rename, undo
-from hycal.project.finding import find
 from hycal.project.journal import frame_of
+from hycal.project.lookup import find
 
 WIDTH = 3
 _ROWS = np.eye(WIDTH, dtype=np.float32)

@@ -16,16 +16,16 @@ import numpy as np
 from safetensors.numpy import save
 
 from fuzz import seeds
-from hycal import modelfile
-from hycal.data.listing import list_images
-from hycal.data.unpacking import unpack
+from hycal.data.archives import unpack
+from hycal.data.labelled import list_images
 from hycal.embedding.decoding import decode
 from hycal.embedding.table import read_table
 from hycal.errors import HyCalError
 from hycal.project import Project
+from hycal.project.file import project_content
 from hycal.project.journal import journal_of
-from hycal.project.storing import project_content
 from hycal.serve.embeddings import NPY, rows_of
+from hycal.storage import model_file
 
 MOST_PIXELS = 4_000_000
 IMAGES_TO_READ = 3
@@ -77,7 +77,7 @@ def _use(path: Path) -> None:
         row = np.eye(1, state.space.dimension, dtype=np.float32)
         state.classifier.decision_function(row)
     again = path.with_name("again.hycal")
-    modelfile.write(again, project_content(state))
+    model_file.write(again, project_content(state))
     if Project(again).state.hash != state.hash:
         raise AssertionError("a project that was read and written is another one")
 

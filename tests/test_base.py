@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from hycal import SLDA, DualRAIL, HyCal, HyCalError, ZeroShot, load
-from hycal.streams import Stream, learn
+from hycal.testing.streams import Stream, learn
 
 X = np.eye(4)
 

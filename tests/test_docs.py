@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hycal import KLDA, METHODS, RanPAC
-from hycal.laws import law_table
+from hycal.testing.laws import law_table
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 

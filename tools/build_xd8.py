@@ -17,9 +17,9 @@ from typing import Any
 from rich.console import Console
 
 from hycal._version import __version__
-from hycal.commands.progress import embedding_progress
+from hycal.commands._progress import embedding_progress
 from hycal.data.bundled import write_domains
-from hycal.data.encoding import embed_sets, images_digest, in_order
+from hycal.data.embedded import embed_sets, images_digest, in_order
 from hycal.data.folders import read_folder
 from hycal.embedding import EmbeddingCache
 from hycal.embedding.store import EmbeddingStore, space_of

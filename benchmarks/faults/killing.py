@@ -24,10 +24,10 @@ import hycal
 
 _SOURCE = Path(hycal.__file__).parent
 _WRITERS = (
-    "atomic.py",
-    "modelfile.py",
+    "storage/atomic.py",
+    "storage/model_file.py",
     "project/journal.py",
-    "project/locking.py",
+    "storage/locks.py",
     "project/project.py",
     "embedding/cache.py",
 )

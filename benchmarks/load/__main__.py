@@ -33,7 +33,7 @@ from benchmarks.load.serving import Served, served
 from benchmarks.load.soaking import soak
 from hycal.encoders import load_encoder
 from hycal.project import Project, State
-from hycal.project.answering import answer
+from hycal.project.answers import answer
 from hycal.project.images import space
 from hycal.validation import Floats
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         TipAdapter,
         ZeroShot,
     )
-    from hycal.opening import load
+    from hycal.project import load
 
 __all__ = [
     "GDA",
@@ -48,9 +48,9 @@ def __getattr__(name: str) -> Any:
     """Import the classifiers at first use: they bring scikit-learn, and `hycal --help` should not wait for it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hycal import classifiers, opening
+    from hycal import classifiers, project
 
-    value = globals()[name] = getattr(opening if name == "load" else classifiers, name)
+    value = globals()[name] = getattr(project if name == "load" else classifiers, name)
     return value
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.calibration import Calibration
-from hycal.leave_one_out import HeldOut, Samples, has_closed_form, held_out, spread_rows
+from hycal.algebra.scores import probabilities
 from hycal.memory import Derived
-from hycal.records import Records
-from hycal.rejection import Familiarity, check_share, rejected
-from hycal.scoring import probabilities
+from hycal.state.records import Records
+from hycal.state.selection import Selection, spread_rows
+from hycal.uncertainty.calibration import Calibration
+from hycal.uncertainty.leave_one_out import HeldOut, has_closed_form, held_out
+from hycal.uncertainty.unknown import Familiarity, check_share, rejected
 from hycal.validation import Doubles, Floats
 
 
@@ -43,7 +44,7 @@ class Answers:
     def _score(self, derived: Any, X: Floats, columns: npt.NDArray[np.intp] | None) -> npt.NDArray[Any]:
         """Return (n, classes) scores, larger is better, for the classes at `columns`; None means all of them."""
 
-    def _leave_one_out(self, derived: Any, records: Records, samples: Samples) -> npt.NDArray[Any] | None:
+    def _leave_one_out(self, derived: Any, records: Records, samples: Selection) -> npt.NDArray[Any] | None:
         """Return the scores of `samples`, of classes of two or more, each by the model without it; None: derive again.
 
         Parameters that the method chose itself on the samples stay as they are.
@@ -51,7 +52,7 @@ class Answers:
         return None
 
     def _held_out_by(
-        self, records: Records, samples: Samples, name: str, values: Sequence[Any]
+        self, records: Records, samples: Selection, name: str, values: Sequence[Any]
     ) -> Iterable[Doubles] | None:
         """Return the same under each value of a parameter, where values share much of the work; None: one by one."""
         return None
@@ -118,7 +119,7 @@ class Answers:
         return self._calibration(self._current()).temperature
 
     def familiarity(self, X: npt.ArrayLike) -> Doubles:
-        """Return how well queries fit what was learned, shape (n,): 0 for a typical sample; see `hycal.rejection`."""
+        """Return how well queries fit what was learned, shape (n,): 0 for a typical sample."""
         return self._familiarity(self._current())(self._queries(X))
 
     def unknown(self, X: npt.ArrayLike, error: float = 0.05) -> npt.NDArray[np.bool_]:
@@ -147,14 +148,14 @@ class Answers:
         """
         current = self._current()
         wanted = None if rows is None else np.arange(int(current.records.counts.sum()))[np.asarray(rows)]
-        return held_out(self, current.value, current.records, Samples.of(current.records, wanted))
+        return held_out(self, current.value, current.records, Selection.of(current.records, wanted))
 
     def leaves_out_in_closed_form(self) -> bool:
         """Whether `leave_one_out` costs about as much as answers do; if not, it derives one model for each sample."""
         current = self._current()
         records = current.records
         rows = spread_rows(records, np.arange(len(records.counts)), 1)
-        return not len(rows) or has_closed_form(self, current.value, records, Samples.of(records, rows))
+        return not len(rows) or has_closed_form(self, current.value, records, Selection.of(records, rows))
 
     @staticmethod
     def _familiarity(current: Derived) -> Familiarity:

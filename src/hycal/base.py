@@ -18,13 +18,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import check_is_fitted
 
-from hycal import modelfile
 from hycal.answers import Answers
-from hycal.contents import content_of
 from hycal.errors import HyCalError
 from hycal.memory import Derived, Memory
-from hycal.records import Records, Step
-from hycal.tuning import chosen
+from hycal.state.records import Records
+from hycal.state.steps import Step
+from hycal.storage import model_file
+from hycal.storage.codec import content_of
+from hycal.uncertainty.tuning import chosen
 from hycal.validation import Floats, check_label, check_labels, check_queries, check_samples, check_text
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
@@ -35,7 +36,7 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     A subclass stores its parameters in `__init__`, declares their valid values in `_parameter_constraints`, and
     implements `_derive` (what scoring needs, from the records) and `_score`. Everything else is inherited, and the laws
-    in `hycal.laws` hold by construction as long as `_derive` depends on the records alone.
+    in `hycal.testing.laws` hold by construction as long as `_derive` depends on the records alone.
 
     Attributes
     ----------
@@ -82,7 +83,7 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     @property
     def broken_laws(self) -> Mapping[str, str]:
-        """Laws this method cannot keep under its parameters, with the reason. See `hycal.laws`."""
+        """Laws this method cannot keep under its parameters, with the reason. See `hycal.testing.laws`."""
         return {}
 
     # Learning
@@ -156,7 +157,7 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
     def tune(self) -> Self:
         """Set the parameters to those under which learned samples, each left out in turn, are most likely.
 
-        Uses training samples alone; `hycal.tuning.VALUES` lists what is tried. The samples stay as they are.
+        Uses training samples alone, and changes none of them.
         """
         return self.set_params(**chosen(self, self._current().records.seen))
 
@@ -196,7 +197,7 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to `path`; read it back with `hycal.load`."""
         parameters = self.get_params(deep=False)
-        modelfile.write(path, content_of(self._table, type(self).__name__, parameters, self.encoder_))
+        model_file.write(path, content_of(self._table, type(self).__name__, parameters, self.encoder_))
 
     # Inside
 

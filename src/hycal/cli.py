@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hycal._version import __version__
-from hycal.commands.lazy import Entry, LazyGroup
+from hycal.commands._lazy import Entry, LazyGroup
 
 _MODELS = "Models"
 _EMBEDDINGS = "Embeddings and benchmark"
@@ -27,8 +27,8 @@ class Commands(LazyGroup):
         Entry("undo", "hycal.commands.change:undo_command", "Take back the last change.", _MODELS),
         Entry("merge", "hycal.commands.change:merge_command", "Make one model of two.", _MODELS),
         Entry("diff", "hycal.commands.show:diff_command", "Compare two models.", _MODELS),
-        Entry("evaluate", "hycal.commands.judge:evaluate_command", "Test a model on labelled images.", _MODELS),
-        Entry("advise", "hycal.commands.judge:advise_command", "Find doubtful images and weak classes.", _MODELS),
+        Entry("evaluate", "hycal.commands.evaluate:evaluate_command", "Test a model on labelled images.", _MODELS),
+        Entry("advise", "hycal.commands.evaluate:advise_command", "Find doubtful images and weak classes.", _MODELS),
         Entry("methods", "hycal.commands.methods:methods_command", "Find the method that suits a model.", _MODELS),
         Entry("remake", "hycal.commands.methods:remake_command", "Make a model anew with another method.", _MODELS),
         Entry("gravity", "hycal.commands.gravity:gravity_command", "Show which domain takes whose images.", _MODELS),

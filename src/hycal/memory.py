@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from hycal.records import Records
+from hycal.state.records import Records
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hycal.bench.embedded import BenchDomain, write_domain
+from hycal.bench.domains import BenchDomain, write_domain
 from hycal.bench.settings import Setting, read_setting
 from hycal.validation import unit_rows
 

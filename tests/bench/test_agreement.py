@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hycal import HyCalError
-from hycal.bench.embedded import BenchDomain
+from hycal.bench.domains import BenchDomain
 from hycal.bench.report.collect import collect
 from hycal.bench.report.sections.setting import domain_tables
 from hycal.bench.runner import grid, run_grid

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from hycal.bench.cells import read_cell
+from hycal.bench.methods import parse_variant
 from hycal.bench.report.collect import Group, collect
 from hycal.bench.report.page import write_report
 from hycal.bench.report.sections.gravity import before_and_after, draw_flow, draw_pull, gravities_of, gravity_table
 from hycal.bench.runner import grid, run_grid
-from hycal.bench.variants import parse_variant
 from hycal.gravity import pooled
 from tests.bench.small import small_domains, small_setting
 

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from hycal import HyCalError
 from hycal.bench.report.blocks import FigureBlock
 from hycal.bench.report.collect import collect
-from hycal.bench.report.forms import csv_rows
 from hycal.bench.report.page import write_report
 from hycal.bench.report.sections import all_sections
+from hycal.bench.report.writers import csv_rows
 from hycal.commands.bench import app
 from tests.bench.small import tree, write_small
 

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 from hycal import METHODS, HyCalError
 from hycal.bench import metrics
 from hycal.bench.cells import read_cell
-from hycal.bench.embedded import load_domains, read_domain
+from hycal.bench.domains import load_domains, read_domain
+from hycal.bench.methods import parse_variant
 from hycal.bench.protocol import learn_domain, run_stream, zero_shot_correct
 from hycal.bench.runner import grid, run_grid
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import load_setting
-from hycal.bench.variants import parse_variant
 from hycal.commands.bench import app
 from tests.bench.small import small_domains, small_setting, tree, write_small
 

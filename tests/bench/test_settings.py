@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hycal import HyCalError
-from hycal.bench.embedded import load_domains
+from hycal.bench.domains import load_domains
 from hycal.bench.published import published, published_shots
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import list_settings, load_setting, load_settings, read_setting

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hycal.bench.embedded import BenchDomain
+from hycal.bench.domains import BenchDomain
 from hycal.bench.report.collect import Results, collect
 from hycal.bench.runner import grid, run_grid
 from hycal.bench.settings import read_setting

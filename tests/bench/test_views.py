@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hycal import HyCalError
+from hycal.bench.methods import parse_variant
 from hycal.bench.runner import grid, run_grid
-from hycal.bench.variants import parse_variant
 from hycal.bench.views import read_view
 from tests.bench.small import small_domains, small_setting, tree
 

@@ -11,7 +11,7 @@ import pytest
 
 from hycal.data.folders import place_of
 from hycal.data.samples import split_of
-from hycal.project.labelling import TO_LEARN
+from hycal.project.inputs import TO_LEARN
 from tests.browser.conftest import serving
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hycal.streams import Stream
+from hycal.testing.streams import Stream
 from hycal.validation import unit_rows
 
 

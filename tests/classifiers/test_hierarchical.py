@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from hycal import GDA, HierarchicalHyCal, HyCal
-from hycal.bench.embedded import load_domains
+from hycal.algebra.hierarchy_fit import build
+from hycal.bench.domains import load_domains
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import load_setting
 from hycal.data.bundled import load_xd8
-from hycal.leave_one_out import Samples
-from hycal.records import Step
-from hycal.shrinking import build
-from hycal.streams import LearningStep, Stream, learn
+from hycal.state.selection import Selection
+from hycal.state.steps import LearningStep, Step
+from hycal.testing.streams import Stream, learn
 
 STREAM = Stream.synthetic(3, shots=[[3, 1, 4], [2, 6, 7], [5, 5]], width=12)
 
@@ -22,7 +22,7 @@ def dense(records, *, strength=1.0, ridge=0.5, pseudo=0.25):
     """The hierarchy as its module states it, with d x d matrices and explicit inverses."""
     d = records.width
     groups = {name: [r for r in records.ordered if r.domain == name] for name in sorted(set(records.domains))}
-    samples = {name: [r.statistics.samples.astype(float) for r in group] for name, group in groups.items()}
+    samples = {name: [r.samples.rows.astype(float) for r in group] for name, group in groups.items()}
     means = {name: np.stack([x.mean(axis=0) for x in group]) for name, group in samples.items()}
     scatter = {n: sum((x - x.mean(axis=0)).T @ (x - x.mean(axis=0)) for x in g) for n, g in samples.items()}
     freedom = {name: sum(map(len, group)) - len(group) for name, group in samples.items()}
@@ -66,7 +66,7 @@ def test_left_out_samples_leave_no_trace_in_their_class():
     covariance of the class means would make its own class stand out by many times that.
     """
     records = learn(HierarchicalHyCal(), real_steps(shots=8))._current().records
-    samples = Samples.of(records)
+    samples = Selection.of(records)
     chosen = np.arange(0, len(samples.rows), 19)
     q, e = build(records, strength=1.0, ridge=0.5).held_out(samples.at(chosen))
     for row, at in enumerate(chosen):

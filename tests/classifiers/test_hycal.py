@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from hycal import HyCal, HyCalError
-from hycal.streams import Stream, learn
+from hycal.testing.streams import Stream, learn
 from tests.dense import class_gaussian, dense_scores, fuse, normalise, unit
 
 OPTIONS = st.fixed_dictionaries(
@@ -28,9 +28,9 @@ OPTIONS = st.fixed_dictionaries(
 def dense_of(classifier, queries, classes=None):
     """The dense definition on what `classifier` has learned, all classes or some being candidates."""
     table = classifier._table
-    learned = [r.statistics.samples for r in table.ordered], [r.text for r in table.ordered]
+    learned = [r.samples.rows for r in table.ordered], [r.text for r in table.ordered]
     records = [table.by_label[label] for label in table.labels if classes is None or label in classes]
-    samples, texts = [r.statistics.samples for r in records], [r.text for r in records]
+    samples, texts = [r.samples.rows for r in records], [r.text for r in records]
     return dense_scores(queries, samples, texts, learned=learned, **classifier.get_params())
 
 
@@ -80,7 +80,7 @@ def test_measures_are_what_is_blended(options, seed):
         np.testing.assert_allclose(scores, blended, atol=1e-4)
     one = classifier._table.by_label[2]
     z = fuse(unit(stream.queries), None if one.text is None else np.float64(one.text), options["fusion"])
-    samples = fuse(np.float64(one.statistics.samples), np.float64(one.text), options["fusion"])
+    samples = fuse(np.float64(one.samples.rows), np.float64(one.text), options["fusion"])
     mean, precision = class_gaussian(samples, options["reg"], options["gamma"], options["rule"])
     np.testing.assert_allclose(cosine[:, 2], z @ mean, atol=1e-5)
     expected = np.sum((z - mean) @ precision * (z - mean), axis=1)

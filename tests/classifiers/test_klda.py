@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hycal import KLDA
-from hycal.features import Fourier
+from hycal.algebra.features import Fourier
 from tests.classifiers.problems import PROBLEMS, Problem, assert_agree, softmax
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hycal import DualRAIL, HyCalError, PrimalRAIL, load
-from hycal.features import Relu
+from hycal.algebra.features import Relu
 from tests.classifiers.problems import PROBLEMS, Problem, assert_agree, softmax
 
 

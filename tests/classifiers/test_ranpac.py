@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from hycal import HyCalError, ModelFileError, RanPAC, load
-from hycal.features import Relu, one_hot
-from hycal.laws import LAWS
-from hycal.ridge import dual_weights, gram_weights, validation_errors
-from hycal.streams import Stream, learn
+from hycal.algebra.features import Relu, one_hot
+from hycal.algebra.ridge import dual_weights, gram_weights, validation_errors
+from hycal.testing.laws import LAWS
+from hycal.testing.streams import Stream, learn
 from tests.classifiers.problems import PROBLEMS, Problem, assert_agree
-from tests.test_modelfile import rewrite
+from tests.storage.test_model_file import rewrite
 
 
 def textbook(problem, n_components, ridge, seed=0):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hycal import SLDA
-from hycal.discriminant import dual_precision_times, gram_precision_times
+from hycal.algebra.discriminant import dual_precision_times, gram_precision_times
 from tests.classifiers.problems import PROBLEMS, assert_agree
 
 

@@ -12,14 +12,14 @@ import pytest
 
 from hycal import HyCal
 from hycal.bench import runner
-from hycal.bench.variants import parse_variant
+from hycal.bench.methods import parse_variant
 from hycal.embedding import EmbeddingCache, EmbeddingTable, ImageFile, embed, embed_sharded, write_table
-from hycal.embedding.sharding import encoder_of_worker
+from hycal.embedding.shards import encoder_of_worker
 from hycal.embedding.sources import image_files
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
-from hycal.learning import learn_shards
-from hycal.streams import Stream, learn
+from hycal.scale.shards import learn_shards
+from hycal.testing.streams import Stream, learn
 from tests.bench.small import small_domains, small_setting, tree
 from tests.cluster.dying import DyingShard, a_worker_died, compute_and_die, load_and_die
 from tests.embedding.tiny import make_folder

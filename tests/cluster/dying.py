@@ -14,7 +14,7 @@ from hycal.errors import HyCalError
 if TYPE_CHECKING:
     from hycal.bench import runner
     from hycal.encoders.protocol import Encoder
-    from hycal.streams import LearningStep
+    from hycal.state.steps import LearningStep
 
 
 def die_once(folder: Path, *, after: int) -> None:

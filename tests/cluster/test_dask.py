@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hycal.cluster import each
 from hycal.errors import HyCalError
+from hycal.parallel.cluster import each
 from tests.cluster.checks import check_embedding, check_grid, check_learning
 
 distributed = pytest.importorskip("distributed", reason="needs dask: run `make test-cluster`")

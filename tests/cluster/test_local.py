@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from hycal import HyCal, HyCalError, RanPAC
-from hycal.cluster import each
 from hycal.embedding import EmbeddingCache, ImageFile, ImageRow, embed, embed_sharded
 from hycal.embedding.sources import image_files
-from hycal.learning import learn_shards
-from hycal.streams import Stream
+from hycal.parallel.cluster import each
+from hycal.scale.shards import learn_shards
+from hycal.testing.streams import Stream
 from tests.cluster.checks import check_embedding, check_grid, check_learning
 from tests.cluster.dying import begun
 from tests.embedding.tiny import TinyEncoder, make_folder, picture

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from benchmarks.load.serving import free_port
-from hycal.cluster import each
 from hycal.errors import HyCalError
+from hycal.parallel.cluster import each
 from tests.cluster.checks import check_embedding, check_grid, check_learning
 
 ray = pytest.importorskip("ray", reason="needs ray: run `make test-cluster`")

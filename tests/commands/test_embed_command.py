@@ -11,7 +11,7 @@ import hycal.encoders
 from hycal.commands import embed as embedding_command
 from hycal.commands.embed import embed_command
 from hycal.embedding import read_table
-from hycal.embedding.sharding import encoder_of_worker
+from hycal.embedding.shards import encoder_of_worker
 from tests.embedding.test_pipeline import make_mixed_folder
 from tests.embedding.tiny import TinyEncoder, make_folder
 

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hycal.cli import app
-from hycal.encoders.table import list_encoders
+from hycal.encoders.catalog import list_encoders
 
 
 @pytest.fixture(autouse=True)

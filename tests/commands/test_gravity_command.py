@@ -9,12 +9,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import hycal.encoders
-from hycal import NCM, SLDA, HyCal, modelfile
+from hycal import NCM, SLDA, HyCal
 from hycal.cli import app
 from hycal.embedding import EmbeddingTable, embed, write_table
 from hycal.embedding.sources import ImageFile
 from hycal.embedding.store import space_of
 from hycal.gravity import Gravity
+from hycal.storage import model_file
 from tests.embedding.tiny import TinyEncoder, picture
 
 LABELS = [f"{domain}/{label}" for domain in ("art", "digit") for label in ("one", "two", "three")]
@@ -136,9 +137,9 @@ def test_what_cannot_be_measured_says_what_to_do(tmp_path: Path) -> None:
 def test_a_project_file_names_its_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The name that a project writes beside the model is used; here it is put there by hand."""
     model = fitted(NCM(), make_images(tmp_path / "photos"), tmp_path)
-    content = modelfile.read(model)
-    modelfile.write(
-        model, modelfile.Content({**content.manifest, "project": {"encoder_name": "tiny"}}, content.tensors)
+    content = model_file.read(model)
+    model_file.write(
+        model, model_file.Content({**content.manifest, "project": {"encoder_name": "tiny"}}, content.tensors)
     )
     asked: list[str] = []
     monkeypatch.setattr(

@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 import hycal
-from hycal import classifiers, opening
+from hycal import classifiers, project
 from hycal.cli import Commands, app
-from hycal.commands.lazy import Entry
+from hycal.commands._lazy import Entry
 
 HEAVY = {"sklearn", "scipy", "joblib", "matplotlib", "onnxruntime", "onnx", "tokenizers", "torch"}
 
@@ -63,6 +63,6 @@ def test_a_misspelt_command_is_guessed() -> None:
 def test_the_package_offers_every_name_though_late() -> None:
     assert {*classifiers.__all__, "load"} < set(hycal.__all__) <= set(dir(hycal))
     assert all(getattr(hycal, name) is getattr(classifiers, name) for name in classifiers.__all__)
-    assert hycal.load is opening.load
+    assert hycal.load is project.load
     with pytest.raises(AttributeError, match="no attribute 'HyKal'"):
         _ = hycal.HyKal  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.table import Table
 
-from hycal.commands.saying import show_table
+from hycal.commands._output import show_table
 
 NAMES = [f"a name of some length, as long as that of its neighbour, and a number {number}" for number in range(2)]
 

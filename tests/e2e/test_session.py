@@ -171,7 +171,7 @@ def test_models_of_the_library_have_labels_without_domains(photos, monkeypatch, 
     monkeypatch.setenv("HYCAL_CACHE", str(photos / "cache"))
     ask("learn", tmp_path / "own.hycal", photos / "low")
     model = load(tmp_path / "own.hycal")
-    rows = np.concatenate([record.statistics.samples for record in model._table.ordered])
+    rows = np.concatenate([record.samples.rows for record in model._table.ordered])
     plain = HyCal(fusion="image").fit(rows, np.repeat(["0", "1", "2"], 6))
     plain.encoder_ = model.encoder_
     plain.save(tmp_path / "plain.hycal")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from hycal.encoders.catalog import find_spec
 from hycal.encoders.files import locate
 from hycal.encoders.loading import load_encoder
-from hycal.encoders.table import find_spec
 
 
 @pytest.fixture(scope="session")

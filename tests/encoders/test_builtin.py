@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hycal.encoders import Encoder
+from hycal.encoders.catalog import find_spec
 from hycal.encoders.files import encoder_dir
 from hycal.encoders.golden import check_golden, embed_golden, golden_images
-from hycal.encoders.table import find_spec
 from hycal.errors import HyCalError
 
 

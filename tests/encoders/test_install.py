@@ -10,11 +10,11 @@ import pytest
 
 from hycal.encoders import install as module
 from hycal.encoders import load_encoder, loading
+from hycal.encoders.catalog import find_spec
 from hycal.encoders.extras import MissingExtraError, load_extra, load_package
 from hycal.encoders.files import encoder_dir
 from hycal.encoders.fingerprint import file_hash
 from hycal.encoders.install import install
-from hycal.encoders.table import find_spec
 from hycal.errors import HyCalError
 from tests.encoders import small_clip
 

@@ -15,9 +15,9 @@ from hycal.embedding import EmbeddingCache
 from hycal.errors import StorageError
 from hycal.project import Project
 from hycal.project.journal import journal_of
-from hycal.project.locking import writing
 from hycal.serve.app import make_app
 from hycal.serve.service import Service
+from hycal.storage.locks import writing
 from tests.faults.disks import files_no_larger_than, filled, read_only, small_disk
 from tests.project.building import arrivals, example, pets_and_cars
 

@@ -23,9 +23,9 @@ from fuzz.mutating import mutations
 from fuzz.targets import TARGETS, Target
 from hycal import HyCalError
 from hycal.cli import app
-from hycal.data.listing import list_images
+from hycal.data.archives import unpack
+from hycal.data.labelled import list_images
 from hycal.data.npz import read_npz
-from hycal.data.unpacking import unpack
 from tests.embedding.tiny import picture
 
 MUTATIONS = 60
@@ -140,7 +140,7 @@ def test_a_header_that_would_fill_the_memory_is_not_read(tmp_path: Path) -> None
 
 
 def test_arrays_that_would_fill_the_memory_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hycal.embedding.arrays.MOST_BYTES", 2**20)
+    monkeypatch.setattr("hycal.storage.npz.MOST_BYTES", 2**20)
     np.savez_compressed(tmp_path / "x.npz", images=np.zeros((64, 1024, 1024), np.uint8), labels=np.zeros(64, int))
     assert (tmp_path / "x.npz").stat().st_size < 2**17
     assert peak_megabytes(lambda: read_npz(tmp_path / "x.npz")) < 1

@@ -18,15 +18,15 @@ from tests.faults.test_kills import run
 
 LEAK = """
 import numpy as np
-from hycal.project import answering
+from hycal.project import answers
 
-rank, kept = answering.rank, []  # before hycal.serve takes it from there
+rank, kept = answers.rank, []  # before hycal.serve takes it from there
 
 def leaking(state, rows, **options):
     kept.append(np.ones(2**14 * len(rows)))
     return rank(state, rows, **options)
 
-answering.rank = leaking
+answers.rank = leaking
 """
 
 

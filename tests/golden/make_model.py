@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from hycal import HyCal
-from hycal.modelfile import VERSION
-from hycal.streams import Stream, learn
+from hycal.storage.model_file import VERSION
+from hycal.testing.streams import Stream, learn
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hycal.modelfile import VERSION
+from hycal.storage.model_file import VERSION
 from tests.project.building import arrivals, example, pets_and_cars
 
 

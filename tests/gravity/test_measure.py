@@ -11,7 +11,7 @@ import pytest
 from hycal import NCM, SLDA, FeCAM, HyCal, HyCalError, ZeroShot
 from hycal.data import load_xd8
 from hycal.gravity import Gravity, measure, uncalibrated, variety
-from hycal.streams import Stream, learn
+from hycal.testing.streams import Stream, learn
 
 METHODS = (NCM(), HyCal(fusion="image"), SLDA(), FeCAM())
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hycal import GDA, DualRAIL, HyCal, HyCalError, PrimalRAIL, TipAdapter, ZeroShot, load
-from hycal.streams import Stream
+from hycal.testing.streams import Stream
 
 METHODS = {
     "ZeroShot": ZeroShot(),

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from hycal import GDA, KLDA, METHODS, NCM, DualRAIL, FeCAM, HyCal, PrimalRAIL, RanPAC, TipAdapter
 from hycal.base import IncrementalClassifier
-from hycal.laws import LAWS, BrokenLawError, check_laws
-from hycal.streams import Stream
+from hycal.testing.laws import LAWS, BrokenLawError, check_laws
+from hycal.testing.streams import Stream
 
 SMALL = {"RanPAC": {"n_components": 64}, "KLDA": {"n_components": 48}, "PrimalRAIL": {"n_components": 64}}
 VARIANTS: dict[str, IncrementalClassifier] = {

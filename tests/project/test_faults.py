@@ -7,9 +7,10 @@ import threading
 import numpy as np
 import pytest
 
-from hycal import ModelFileError, modelfile
+from hycal import ModelFileError
 from hycal.project import LockedError, Project
-from hycal.project.locking import writing
+from hycal.storage import model_file
+from hycal.storage.locks import writing
 from tests.project.building import arrivals, example, pets_and_cars
 
 
@@ -77,9 +78,9 @@ DAMAGES = {
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_project_is_refused(tmp_path, damage):
     pets_and_cars(tmp_path / "p.hycal")
-    content = modelfile.read(tmp_path / "p.hycal")
+    content = model_file.read(tmp_path / "p.hycal")
     manifest, tensors = dict(content.manifest), dict(content.tensors)
     damage(manifest, tensors)
-    modelfile.write(tmp_path / "bad.hycal", modelfile.Content(manifest, tensors))
+    model_file.write(tmp_path / "bad.hycal", model_file.Content(manifest, tensors))
     with pytest.raises(ModelFileError, match="malformed"):
         Project(tmp_path / "bad.hycal")

@@ -12,7 +12,7 @@ from PIL import Image
 from hycal.embedding import ImageBytes, ImageFile
 from hycal.errors import HyCalError
 from hycal.project import Arrival, Project, empty_state
-from hycal.project.answering import answer
+from hycal.project.answers import answer
 from hycal.project.images import MOST_BYTES, SIDE, check_encoder, see, space, text_embeddings, thumbnail
 from hycal.validation import unit_rows
 from tests.embedding.tiny import TinyEncoder, make_folder, picture

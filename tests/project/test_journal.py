@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from hycal import HyCalError, ModelFileError, load, modelfile
+from hycal import HyCalError, ModelFileError, load
 from hycal.project import Project, empty_state, project
+from hycal.project.file import state_of
 from hycal.project.journal import journal_of
-from hycal.project.storing import state_of
+from hycal.storage import model_file
 from tests.project.building import OPERATIONS, SPACE, apply, arrivals, example, new_project, pets_and_cars
 from tests.project.test_project import same
 
@@ -194,7 +195,7 @@ def test_changes_go_on_while_the_file_takes_the_journal_in(tmp_path, monkeypatch
     target = journaled(path)
     target.learn(arrivals("d1/c1", 4))
     other = target if writer == "the same" else Project(path, journal=True)
-    prepared = modelfile.prepared
+    prepared = model_file.prepared
 
     @contextmanager
     def slowly(*given):
@@ -203,11 +204,11 @@ def test_changes_go_on_while_the_file_takes_the_journal_in(tmp_path, monkeypatch
             other.undo()
             yield install
 
-    monkeypatch.setattr(modelfile, "prepared", slowly)
+    monkeypatch.setattr(model_file, "prepared", slowly)
     target.close()
     monkeypatch.undo()
     assert target.waiting == 2
-    assert state_of(modelfile.read(path)).version == target.state.version - 2
+    assert state_of(model_file.read(path)).version == target.state.version - 2
     same(Project(path).state, target.state)
     same(other.refresh(), target.state)
     target.learn(arrivals("d1/c1", 6))
@@ -222,7 +223,7 @@ def test_what_another_wrote_meanwhile_is_not_replaced(tmp_path, monkeypatch):
     target = journaled(path)
     gone = arrivals("d1/c1", 4)[0].example
     target.learn(arrivals("d1/c1", 4, 5))
-    prepared = modelfile.prepared
+    prepared = model_file.prepared
 
     @contextmanager
     def slowly(*given):
@@ -231,7 +232,7 @@ def test_what_another_wrote_meanwhile_is_not_replaced(tmp_path, monkeypatch):
             Project(path).forget_for_good(gone.key)  # writes the whole file
             yield install
 
-    monkeypatch.setattr(modelfile, "prepared", slowly)
+    monkeypatch.setattr(model_file, "prepared", slowly)
     target.close()
     assert gone.row.tobytes() not in b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     same(Project(path).state, target.state)

@@ -23,7 +23,7 @@ def same(one, other):
         mine, theirs = one.shelves[label], other.shelves[label]
         assert [e.key for e in mine.examples] == [e.key for e in theirs.examples]
         assert [(e.name, e.thumbnail) for e in mine.examples] == [(e.name, e.thumbnail) for e in theirs.examples]
-        np.testing.assert_array_equal(mine.record.statistics.samples, np.stack([e.row for e in mine.examples]))
+        np.testing.assert_array_equal(mine.record.samples.rows, np.stack([e.row for e in mine.examples]))
 
 
 def test_a_project_file_is_a_model_file(tmp_path):

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 from hycal.project import Project, empty_state
 from hycal.project.images import space
 from hycal.serve.app import make_app
-from hycal.serve.guard import Door
 from hycal.serve.limits import Limits
+from hycal.serve.security import Door
 from hycal.serve.service import Service
 
 HOME = "http://localhost:8000"

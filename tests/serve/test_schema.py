@@ -14,7 +14,7 @@ from schemathesis.specs.openapi.checks import response_schema_conformance, statu
 from starlette.testclient import TestClient
 
 from hycal.serve.app import make_app
-from hycal.serve.guard import Door
+from hycal.serve.security import Door
 from tests.serve.building import HOME, new_service, teach
 
 CHECKS = (not_a_server_error, status_code_conformance, response_schema_conformance)

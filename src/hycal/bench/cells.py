@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from hycal._version import __version__
-from hycal.bench.embedded import BenchDomain
+from hycal.bench.domains import BenchDomain
+from hycal.bench.methods import Variant
 from hycal.bench.protocol import Outcome
 from hycal.bench.sampling import SampleList, sample_hash
 from hycal.bench.settings import Setting
-from hycal.bench.variants import Variant
 from hycal.errors import HyCalError
 from hycal.gravity import Gravity
 from hycal.validation import Doubles

@@ -21,11 +21,11 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from hycal.atomic import write_whole
+from hycal.bench.methods import Variant
 from hycal.bench.settings import load_setting
-from hycal.bench.variants import Variant
 from hycal.classifiers import METHODS
-from hycal.streams import Stream
+from hycal.storage.atomic import write_whole
+from hycal.testing.streams import Stream
 
 FILE = "efficiency.json"
 DENSE = "HyCal (dense)"  # as published: a d x d matrix for each class, by pseudo-inverse (4 d³)

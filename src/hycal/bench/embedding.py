@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from hycal.bench.embedded import BenchDomain, read_domain
+from hycal.bench.domains import BenchDomain, read_domain
 from hycal.data.catalog import find_dataset, prompts
-from hycal.data.encoding import embed_sets
+from hycal.data.embedded import embed_sets
 from hycal.data.layouts import read_dataset
 from hycal.embedding.outcomes import Skipped, Tick
 from hycal.embedding.store import EmbeddingStore, space_of

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hycal.algebra.scores import probabilities
 from hycal.base import IncrementalClassifier
-from hycal.bench.embedded import BenchDomain
+from hycal.bench.domains import BenchDomain
 from hycal.bench.metrics import calibration_error
 from hycal.bench.sampling import SampleList
 from hycal.classifiers import ZeroShot
 from hycal.gravity import Gravity, measure
-from hycal.scoring import probabilities
 from hycal.validation import Doubles, Floats
 
 Counts = list[list[int | None]]

@@ -16,15 +16,15 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from hycal.atomic import write_whole
 from hycal.bench.cells import Cell, encode, manifest, read_manifest
-from hycal.bench.embedded import BenchDomain
+from hycal.bench.domains import BenchDomain
+from hycal.bench.methods import Variant
 from hycal.bench.protocol import run_stream, zero_shot_correct
 from hycal.bench.sampling import SampleList, draw_samples, sample_csv
 from hycal.bench.settings import DEFAULT_ORDER, Setting
-from hycal.bench.variants import Variant
 from hycal.bench.views import make_view, view_manifest, view_place
-from hycal.cluster import each
+from hycal.parallel.cluster import each
+from hycal.storage.atomic import write_whole
 
 CELLS, TIMING, SAMPLES, VIEWS = "cells", "timing", "samples", "views"
 Watch = Callable[[int, int], None]
@@ -95,7 +95,7 @@ def run_grid(
     out : path
         Gets `cells` (results), `timing` (seconds) and `samples` (lists of training images).
     cluster : str
-        Where the cells are computed, see `hycal.cluster`; every worker must see `out` under the same path.
+        Where the cells are computed, see `hycal.parallel.cluster`; every worker must see `out` under the same path.
     watch : callable
         Told the number of finished cells and views, and of all.
     """

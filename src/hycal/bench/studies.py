@@ -17,7 +17,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from hycal.bench.variants import Variant, parse_variant
+from hycal.bench.methods import Variant, parse_variant
 from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
 

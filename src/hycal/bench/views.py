@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.manifold import TSNE
 
+from hycal.algebra.features import Identity, Relu
 from hycal.bench.cells import Cell
-from hycal.bench.embedded import BenchDomain
+from hycal.bench.domains import BenchDomain
+from hycal.bench.methods import Variant
 from hycal.bench.protocol import learn_domain
 from hycal.bench.sampling import SampleList
-from hycal.bench.variants import Variant
 from hycal.classifiers import HyCal
 from hycal.errors import HyCalError
-from hycal.features import Identity, Relu
 from hycal.validation import Doubles
 
 FORMAT = 1

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from hycal.algebra.covariance import covariance_factors, directions
+from hycal.algebra.quadratic_forms import Quadratic, QuadraticBank
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
-from hycal.leave_one_out import Samples
-from hycal.quadratics import Quadratic, QuadraticBank
-from hycal.records import Records
-from hycal.statistics import ClassStatistics, covariance_factors, directions
+from hycal.state.records import Records
+from hycal.state.samples import ClassSamples
+from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
 
 _SMALLEST = 1e-6  # of the mean variance: what is left of the identity part where alpha2 eats it up
@@ -206,7 +207,7 @@ class FeCAM(IncrementalClassifier):
     def _check_records(self, records: Records) -> None:
         super()._check_records(records)
         for label, record in records.by_label.items():
-            self._check_signs(record.statistics.samples, f"Class {label!r}")
+            self._check_signs(record.samples.rows, f"Class {label!r}")
 
     def _check_signs(self, rows: Floats, what: str) -> None:
         if self.variant == "tukey" and np.any(rows < 0):
@@ -216,20 +217,20 @@ class FeCAM(IncrementalClassifier):
             )
 
     def _derive(self, records: Records, previous: Any) -> QuadraticBank:
-        return QuadraticBank.of([self._form(record.statistics) for record in records.ordered])
+        return QuadraticBank.of([self._form(record.samples) for record in records.ordered])
 
-    def _form(self, statistics: ClassStatistics) -> Quadratic:
-        variant, rows, centre = _VARIANTS[self.variant], statistics.samples.astype(np.float64), statistics.mean
+    def _form(self, samples: ClassSamples) -> Quadratic:
+        variant, rows, centre = _VARIANTS[self.variant], samples.rows.astype(np.float64), samples.mean
         if self.variant == "tukey":
             rows, centre = rows**self.beta, directions(centre[None] ** self.beta)[0]
         elif self.variant == "few-shot":
             centre = directions(centre[None])[0]
         return variant.distance(centre, _shrink(rows, *self._alphas, variant.times))
 
-    def _leave_one_out(self, derived: QuadraticBank, records: Records, samples: Samples) -> Doubles:
+    def _leave_one_out(self, derived: QuadraticBank, records: Records, samples: Selection) -> Doubles:
         scores = -derived(self._transformed(samples.X))
         for row, (x, own) in enumerate(zip(samples.X, samples.own, strict=True)):
-            without = records.ordered[own].statistics.remove(x[None])
+            without = records.ordered[own].samples.remove(x[None])
             scores[row, own] = -self._form(without).at(self._transformed(x[None])[0].astype(np.float64))
         return scores
 

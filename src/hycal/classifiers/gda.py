@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
-from hycal.discriminant import NO_SPREAD, Precision, WithinClass
-from hycal.features import Identity, LinearHead
-from hycal.leave_one_out import Samples
-from hycal.records import Records
+from hycal.algebra.discriminant import NO_SPREAD, Precision, WithinClass
+from hycal.algebra.features import Identity, LinearHead
+from hycal.classifiers.zero_shot_fusion import ZERO_SHOT, ZeroShotFusion, text_weights
+from hycal.state.records import Records
+from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
-from hycal.zero_shot import ZERO_SHOT, ZeroShotFusion, text_weights
 
 
 class GDA(ZeroShotFusion):
@@ -85,7 +85,7 @@ class GDA(ZeroShotFusion):
         weights = head.weights + text_weights(records) if self._fuses else head.weights
         return LinearHead.on_embeddings(weights, bias)
 
-    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Samples) -> Doubles | None:
+    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles | None:
         if records.unseen:
             return None  # they stand at the mean of all samples, which changes
         within = WithinClass.of(records.stacked(), records.counts)

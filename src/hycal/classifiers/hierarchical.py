@@ -12,15 +12,15 @@ import numpy.typing as npt
 from scipy.special import log_softmax
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from hycal.algebra.hierarchy import Hierarchy
+from hycal.algebra.hierarchy_fit import build
 from hycal.base import IncrementalClassifier
-from hycal.hierarchy import Hierarchy
-from hycal.leave_one_out import Samples, spread_rows
-from hycal.parallel import in_chunks, mapped, one_blas_thread
-from hycal.records import Records
-from hycal.shrinking import build
-from hycal.tempering import Pull, fit_weights
+from hycal.classifiers.zero_shot_fusion import LOGIT_SCALE
+from hycal.parallel.threads import in_chunks, mapped, one_blas_thread
+from hycal.state.records import Records
+from hycal.state.selection import Selection, spread_rows
+from hycal.uncertainty.temperature import Pull, fit_weights
 from hycal.validation import Doubles, Floats
-from hycal.zero_shot import LOGIT_SCALE
 
 _CLASS_WEIGHT = 0.05  # of either evidence for a class, where no sample can be held out
 _DOMAIN_WEIGHT = 0.025  # of that for a domain
@@ -71,8 +71,8 @@ class HierarchicalHyCal(IncrementalClassifier):
 
     Notes
     -----
-    `hycal.hierarchy` has the derivation. Learning costs N d^2 + 3 d^3 per domain; a query 2 d (G d + 2 C) operations
-    for G domains. One d x d matrix is held per domain and some for all data.
+    `hycal.algebra.hierarchy` has the derivation. Learning costs N d^2 + 3 d^3 per domain; a query 2 d (G d + 2 C)
+    operations for G domains. One d x d matrix is held per domain and some for all data.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class HierarchicalHyCal(IncrementalClassifier):
     def _fitted(self, records: Records) -> Posterior:
         hierarchy = build(records, strength=self.strength, ridge=self.ridge)
         texts = tuple(self._texts(records, domain.columns) for domain in hierarchy.domains)
-        everything = Samples.of(records)
+        everything = Selection.of(records)
         weights = _Weights(
             _class_weights(records, everything, hierarchy, texts), _domain_weight(records, everything, hierarchy)
         )
@@ -117,7 +117,7 @@ class HierarchicalHyCal(IncrementalClassifier):
             return None
         return np.stack([np.float32(LOGIT_SCALE) * text for text in texts if text is not None])
 
-    def _leave_one_out(self, derived: Posterior, records: Records, samples: Samples) -> npt.NDArray[Any]:
+    def _leave_one_out(self, derived: Posterior, records: Records, samples: Selection) -> npt.NDArray[Any]:
         """Weights of evidence and what all data say stay as they are."""
         q, e = derived.hierarchy.held_out(samples)
         return _log_posterior(derived, samples.X, q, e)
@@ -159,7 +159,7 @@ def _log_posterior(
 
 
 def _class_weights(
-    records: Records, everything: Samples, hierarchy: Hierarchy, texts: Sequence[Floats | None]
+    records: Records, everything: Selection, hierarchy: Hierarchy, texts: Sequence[Floats | None]
 ) -> Doubles:
     """Return the weights in each domain under which held-out samples are most likely to be told from its classes."""
 
@@ -178,7 +178,7 @@ def _class_weights(
     return np.stack(mapped(fit, range(len(texts)), hierarchy.sizes))
 
 
-def _domain_weight(records: Records, everything: Samples, hierarchy: Hierarchy) -> float:
+def _domain_weight(records: Records, everything: Selection, hierarchy: Hierarchy) -> float:
     """Return the weight under which held-out samples are most likely to be told to be of their domain."""
     if len(hierarchy.domains) == 1:
         return _DOMAIN_WEIGHT

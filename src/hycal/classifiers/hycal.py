@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from hycal.background import Background
-from hycal.bank import Shape
+from hycal.algebra.background import Background
+from hycal.algebra.bank import Shape
+from hycal.algebra.fusion import FUSIONS
+from hycal.algebra.held_out import own_without_each
+from hycal.algebra.patched_bank import Bank, bank_of
+from hycal.algebra.scores import blend_log_odds, shot_weights, standardise
 from hycal.base import IncrementalClassifier
-from hycal.fusion import FUSIONS
-from hycal.leave_one_out import Samples
-from hycal.parallel import in_chunks
-from hycal.patched import Bank, bank_of
-from hycal.records import Records
-from hycal.scoring import blend_log_odds, shot_weights, standardise
+from hycal.parallel.threads import in_chunks
+from hycal.state.records import Records
+from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats, check_queries
-from hycal.without_each import own_without_each
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class HyCal(IncrementalClassifier):
         bank = bank_of(records.ordered, shape, None if previous is None else previous.bank)
         return _Model(bank, Background.of(records.ordered, shape) if records.unseen else None)
 
-    def _leave_one_out(self, derived: _Model, records: Records, samples: Samples) -> Floats | None:
+    def _leave_one_out(self, derived: _Model, records: Records, samples: Selection) -> Floats | None:
         """Only the class of a sample changes without it: its measures and its weight are replaced, then all blended.
 
         With announced classes everything changes, since they stand at the background of all samples.

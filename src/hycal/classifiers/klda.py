@@ -12,11 +12,11 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from hycal.algebra.discriminant import Precision, WithinClass, class_means
+from hycal.algebra.features import Fourier, LinearHead
 from hycal.base import IncrementalClassifier
-from hycal.discriminant import Precision, WithinClass, class_means
-from hycal.features import Fourier, LinearHead
-from hycal.leave_one_out import Samples
-from hycal.records import Records
+from hycal.state.records import Records
+from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
 
 _RCOND = 1e-15
@@ -118,17 +118,17 @@ class KLDA(IncrementalClassifier):
         within = WithinClass.of(features(X.astype(np.float64)), counts)
         return within.discriminant(features, ridge=self.reg, gain=2.0)
 
-    def _leave_one_out(self, derived: list[LinearHead], records: Records, samples: Samples) -> Doubles | None:
+    def _leave_one_out(self, derived: list[LinearHead], records: Records, samples: Selection) -> Doubles | None:
         return None if self.mode != "regularised" or self.ensemble > 1 else self._held_out(records, samples)
 
     def _held_out_by(
-        self, records: Records, samples: Samples, name: str, values: Sequence[Any]
+        self, records: Records, samples: Selection, name: str, values: Sequence[Any]
     ) -> Iterable[Doubles] | None:
         if self.mode != "regularised" or self.ensemble > 1:
             return None
         return (clone(self).set_params(**{name: value})._held_out(records, samples) for value in values)
 
-    def _held_out(self, records: Records, samples: Samples) -> Doubles:
+    def _held_out(self, records: Records, samples: Selection) -> Doubles:
         """Return held-out scores, which need the features but no head."""
         phi = self._features(records.width, self.random_state)(records.stacked().astype(np.float64))
         within = WithinClass.of(phi, records.counts)

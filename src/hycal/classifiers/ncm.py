@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import StrOptions
 
+from hycal.algebra.covariance import directions
+from hycal.algebra.discriminant import class_means
+from hycal.algebra.features import LinearHead
 from hycal.base import IncrementalClassifier
-from hycal.discriminant import class_means
-from hycal.features import LinearHead
-from hycal.leave_one_out import Samples
-from hycal.records import Records
-from hycal.statistics import directions
+from hycal.state.records import Records
+from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
 
 
@@ -61,7 +61,7 @@ class NCM(IncrementalClassifier):
             return LinearHead.on_embeddings(directions(means))
         return LinearHead.on_embeddings(2.0 * means, -np.sum(means**2, axis=1))
 
-    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Samples) -> Doubles:
+    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
         X, n = samples.X.astype(np.float64), samples.counts[:, None]
         means = class_means(records.stacked(), records.counts)[samples.own]
         without = self._head((n * means - X) / (n - 1))

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
-from hycal.features import Kernel, LinearHead, Relu, one_hot
-from hycal.leave_one_out import Samples
-from hycal.records import Records
-from hycal.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, solve_ridge
-from hycal.scoring import probabilities
+from hycal.algebra.features import Kernel, LinearHead, Relu, one_hot
+from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, solve_ridge
+from hycal.algebra.scores import probabilities
+from hycal.classifiers.zero_shot_fusion import ZERO_SHOT, ZeroShotFusion, text_weights
+from hycal.state.records import Records
+from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
-from hycal.zero_shot import ZERO_SHOT, ZeroShotFusion, text_weights
 
 _ADAPTER_CONSTRAINTS: Mapping[str, list[Any]] = {
     "ridge": [Interval(Real, 0, None, closed="neither")],
@@ -65,12 +65,12 @@ class _RAIL(ZeroShotFusion):
     def _fused(self, names: Doubles, adapter: Doubles) -> Doubles:
         return (1.0 - self.fusion_weight) * names + self.fusion_weight * adapter
 
-    def _leave_one_out(self, derived: _Fused, records: Records, samples: Samples) -> Doubles:
+    def _leave_one_out(self, derived: _Fused, records: Records, samples: Selection) -> Doubles:
         by_kernel = self._adapters_by(records, samples, "ridge", [self.ridge])
         adapter = self._by_features(derived, records, samples) if by_kernel is None else next(iter(by_kernel))
         return self._with_names(adapter, records, samples)
 
-    def _by_features(self, derived: _Fused, records: Records, samples: Samples) -> Doubles:
+    def _by_features(self, derived: _Fused, records: Records, samples: Selection) -> Doubles:
         """Return what the regression says of samples that it did not see, where features are fewer than samples."""
         assert derived.adapter is not None and isinstance(derived.adapter.features, Relu)
         y = np.eye(len(records.counts))[samples.own]
@@ -78,18 +78,18 @@ class _RAIL(ZeroShotFusion):
         return gram_leave_one_out(derived.adapter.features, records.stacked(), self.ridge, samples.rows, fit) + y
 
     def _held_out_by(
-        self, records: Records, samples: Samples, name: str, values: Sequence[Any]
+        self, records: Records, samples: Selection, name: str, values: Sequence[Any]
     ) -> Iterable[Doubles] | None:
         adapters = self._adapters_by(records, samples, name, values)
         return None if adapters is None else (self._with_names(adapter, records, samples) for adapter in adapters)
 
     def _adapters_by(
-        self, records: Records, samples: Samples, name: str, values: Sequence[Any]
+        self, records: Records, samples: Selection, name: str, values: Sequence[Any]
     ) -> Iterable[Doubles] | None:
         kernel = self._kernel(records) if name == "ridge" else None
         return None if kernel is None else held_out_by_ridge(kernel, one_hot(records.counts), samples.rows, values)
 
-    def _with_names(self, adapter: Doubles, records: Records, samples: Samples) -> Doubles:
+    def _with_names(self, adapter: Doubles, records: Records, samples: Selection) -> Doubles:
         """Return the held-out scores of the adapter, fused with zero-shot where that is wanted."""
         if not self._fuses:
             return adapter
@@ -227,7 +227,7 @@ class DualRAIL(_RAIL):
         self.zero_shot = zero_shot
 
     def _adapters_by(
-        self, records: Records, samples: Samples, name: str, values: Sequence[Any]
+        self, records: Records, samples: Selection, name: str, values: Sequence[Any]
     ) -> Iterable[Doubles] | None:
         if name != "gamma":
             return super()._adapters_by(records, samples, name, values)

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from hycal.algebra.features import LinearHead, Relu, one_hot
+from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, validation_errors
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
-from hycal.features import LinearHead, Relu, one_hot
-from hycal.leave_one_out import Samples
-from hycal.records import Records, Step
-from hycal.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, validation_errors
-from hycal.statistics import ClassStatistics
+from hycal.state.records import Records
+from hycal.state.samples import ClassSamples
+from hycal.state.selection import Selection
+from hycal.state.steps import Step
 from hycal.validation import Doubles, Floats
 
 _GRIDS: Mapping[str, tuple[float, ...]] = {
@@ -119,7 +120,7 @@ class RanPAC(IncrementalClassifier):
             return {}
         if self.ridge == "first-task" and "ridge" in memo:
             return memo
-        classes = [ClassStatistics.of(samples).samples for samples in step.samples.values()]
+        classes = [ClassSamples.of(rows).rows for rows in step.samples.values()]
         chosen = self._select(classes)
         return memo if chosen is None else {"ridge": chosen}
 
@@ -128,7 +129,7 @@ class RanPAC(IncrementalClassifier):
             return float(self.ridge)
         if self.ridge != "joint" and "ridge" in records.memo:
             return float(records.memo["ridge"])
-        chosen = self._select([record.statistics.samples for record in records.ordered])
+        chosen = self._select([record.samples.rows for record in records.ordered])
         return self.n_components / 2.0 if chosen is None else chosen  # M/2 is |h|^2 on average, for unit embeddings
 
     def _select(self, classes: Sequence[Floats]) -> float | None:
@@ -149,7 +150,7 @@ class RanPAC(IncrementalClassifier):
         weights = ridge_weights(features, records.stacked(), one_hot(records.counts), ridge)
         return _Fitted(ridge, LinearHead(features, weights, np.zeros(len(weights))))
 
-    def _leave_one_out(self, derived: _Fitted, records: Records, samples: Samples) -> Doubles:
+    def _leave_one_out(self, derived: _Fitted, records: Records, samples: Selection) -> Doubles:
         by_kernel = self._held_out_by(records, samples, "ridge", [derived.ridge])
         if by_kernel is not None:
             return next(iter(by_kernel))
@@ -158,7 +159,7 @@ class RanPAC(IncrementalClassifier):
         return gram_leave_one_out(features, records.stacked(), derived.ridge, samples.rows, fit) + y
 
     def _held_out_by(
-        self, records: Records, samples: Samples, name: str, values: Sequence[Any]
+        self, records: Records, samples: Selection, name: str, values: Sequence[Any]
     ) -> Iterable[Doubles] | None:
         features, X = self._features(records.width), records.stacked()
         if name != "ridge" or len(X) >= features.size:

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
+from hycal.algebra.discriminant import Precision, WithinClass
+from hycal.algebra.features import Identity, LinearHead
 from hycal.base import IncrementalClassifier
-from hycal.discriminant import Precision, WithinClass
-from hycal.features import Identity, LinearHead
-from hycal.leave_one_out import Samples
-from hycal.records import Records
+from hycal.state.records import Records
+from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
 
 
@@ -61,7 +61,7 @@ class SLDA(IncrementalClassifier):
         scale = (1.0 - self.shrinkage) / within.freedom
         return within.discriminant(Identity(records.width), ridge=self.shrinkage / scale, gain=1.0 / scale)
 
-    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Samples) -> Doubles:
+    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
         within = WithinClass.of(records.stacked(), records.counts)
         scale = (1.0 - self.shrinkage) / max(within.freedom - 1, 1)
         P = Precision(within.deviations, self.shrinkage / scale)

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
-from hycal.features import Kernel, LinearHead, one_hot
-from hycal.leave_one_out import Samples
-from hycal.records import Records
+from hycal.algebra.features import Kernel, LinearHead, one_hot
+from hycal.classifiers.zero_shot_fusion import ZERO_SHOT, ZeroShotFusion, text_weights
+from hycal.state.records import Records
+from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
-from hycal.zero_shot import ZERO_SHOT, ZeroShotFusion, text_weights
 
 
 class TipAdapter(ZeroShotFusion):
@@ -67,7 +67,7 @@ class TipAdapter(ZeroShotFusion):
         return cache, LinearHead.on_embeddings(text_weights(records)) if self._fuses else None
 
     def _leave_one_out(
-        self, derived: tuple[LinearHead, LinearHead | None], records: Records, samples: Samples
+        self, derived: tuple[LinearHead, LinearHead | None], records: Records, samples: Selection
     ) -> Doubles:
         X = samples.X.astype(np.float64)
         scores = self._score(derived, samples.X, None)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hycal.algebra.features import LinearHead
 from hycal.base import IncrementalClassifier
-from hycal.features import LinearHead
-from hycal.leave_one_out import Samples
-from hycal.records import Records
+from hycal.classifiers.zero_shot_fusion import text_weights
+from hycal.state.records import Records
+from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
-from hycal.zero_shot import text_weights
 
 
 class ZeroShot(IncrementalClassifier):
@@ -50,7 +50,7 @@ class ZeroShot(IncrementalClassifier):
     def _derive(self, records: Records, previous: Any) -> LinearHead:
         return LinearHead.on_embeddings(text_weights(records))
 
-    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Samples) -> Doubles:
+    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
         return derived(samples.X)
 
     def _score(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:

@@ -16,8 +16,8 @@ from rich.table import Table
 
 from hycal.bench.setting_form import SAMPLING
 from hycal.bench.settings import list_settings, load_setting, load_settings
-from hycal.commands.failing import told
-from hycal.commands.saying import CLUSTER_HELP, show_table
+from hycal.commands._failing import told
+from hycal.commands._output import CLUSTER_HELP, show_table
 from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def run_command(
 
     Example: hycal bench run xd8-balanced --methods "HyCal NCM" --out results
     """
-    from hycal.bench.embedded import load_domains
+    from hycal.bench.domains import load_domains
     from hycal.bench.runner import grid, run_grid
     from hycal.bench.studies import parse_methods
 
@@ -111,7 +111,7 @@ def embed_command(
 
     Example: hycal bench embed high-scale --root ~/data --out embeddings
     """
-    from hycal.bench.embedded import write_domain
+    from hycal.bench.domains import write_domain
     from hycal.bench.embedding import embed_domain, is_embedded
     from hycal.embedding import EmbeddingCache
     from hycal.encoders import load_encoder
@@ -145,8 +145,8 @@ def report_command(
     """
     from hycal.bench.report.blocks import TITLES
     from hycal.bench.report.collect import collect
-    from hycal.bench.report.forms import number
     from hycal.bench.report.page import write_report
+    from hycal.bench.report.writers import number
 
     console = Console()
     files = write_report(folder)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from hycal.commands.failing import told
-from hycal.commands.models import CacheFolder, Json, Model, tell_receipt
+from hycal.commands._failing import told
+from hycal.commands._models import CacheFolder, Json, Model, tell_receipt
 from hycal.embedding.forgetting import forget_images
 from hycal.embedding.sources import ImageFile, content_hash
 from hycal.encoders.files import embeddings_folder

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
-from hycal.commands.failing import told
-from hycal.commands.saying import say, show_table
+from hycal.commands._failing import told
+from hycal.commands._output import say, show_table
 from hycal.data.catalog import find_dataset, list_datasets
-from hycal.data.checking import check_dataset
+from hycal.data.check import check_dataset
 from hycal.data.fetching import fetch
 
 app = typer.Typer(no_args_is_help=True, help="Find, fetch and check the data sets of the benchmark.")

@@ -15,20 +15,20 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from hycal.atomic import write_whole
-from hycal.commands.backends import BackendOption, backend_of
-from hycal.commands.failing import told
-from hycal.commands.progress import embedding_progress
-from hycal.commands.saying import CLUSTER_HELP, say
-from hycal.data.listing import ListedImage, list_images
+from hycal.commands._failing import told
+from hycal.commands._options import BackendOption, backend_of
+from hycal.commands._output import CLUSTER_HELP, say
+from hycal.commands._progress import embedding_progress
+from hycal.data.labelled import ListedImage, list_images
 from hycal.embedding import EmbeddingCache, EmbeddingTable, Skipped, embed, embed_sharded, is_table, write_table
 from hycal.embedding.outcomes import Embedded
 from hycal.embedding.pipeline import BATCH
-from hycal.embedding.sharding import encoder_of_worker
+from hycal.embedding.shards import encoder_of_worker
 from hycal.embedding.store import space_of
+from hycal.encoders.catalog import Backend
 from hycal.encoders.protocol import Encoder
-from hycal.encoders.table import Backend
 from hycal.errors import HyCalError
+from hycal.storage.atomic import write_whole
 
 _SHOWN = 10
 SKIPPED_SOME = 3

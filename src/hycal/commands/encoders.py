@@ -12,14 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from hycal._version import __version__
-from hycal.commands.backends import BackendOption, backend_of
-from hycal.commands.failing import told
-from hycal.commands.saying import say, show_table
+from hycal.commands._failing import told
+from hycal.commands._options import BackendOption, backend_of
+from hycal.commands._output import say, show_table
+from hycal.encoders.catalog import find_spec, list_encoders
 from hycal.encoders.files import cache_dir
 from hycal.encoders.install import install
 from hycal.encoders.loading import load_encoder
-from hycal.encoders.state import EncoderState, look_at, missing_packages, try_out
-from hycal.encoders.table import find_spec, list_encoders
+from hycal.encoders.status import EncoderState, look_at, missing_packages, try_out
 
 app = typer.Typer(help="The encoders: what turns images and texts into embeddings.", no_args_is_help=True)
 

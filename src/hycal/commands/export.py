@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands.failing import told
-from hycal.commands.models import Json, Model, print_json
-from hycal.commands.saying import say
+from hycal.commands._failing import told
+from hycal.commands._models import Json, Model, print_json
+from hycal.commands._output import say
 from hycal.errors import HyCalError
-from hycal.onnx_head import export_onnx
+from hycal.export.onnx_head import export_onnx
 from hycal.project import Project
 
 

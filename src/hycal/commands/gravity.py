@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hycal.atomic import write_whole
-from hycal.commands.asking import EncoderChoice, ask
+from hycal.commands._failing import told
+from hycal.commands._inputs import EncoderChoice, ask
+from hycal.commands._output import say, show_table, shown
 from hycal.commands.embed import CacheFolder, Weights
-from hycal.commands.failing import told
-from hycal.commands.saying import say, show_table, shown
+from hycal.storage.atomic import write_whole
 from hycal.validation import Floats, Label
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _before_and_after(classifier: IncrementalClassifier, rows: Floats, labels: S
 
 
 def _tell(console: Console, measured: Mapping[str, Gravity]) -> None:
-    from hycal.gravity.writing import sheets
+    from hycal.gravity.tables import sheets
 
     for when, one in measured.items():
         say(console, _sentence(when, one))
@@ -99,7 +99,7 @@ def _plain(text: str) -> Text:
 
 
 def _sentence(when: str, one: Gravity) -> str:
-    from hycal.gravity.writing import summary
+    from hycal.gravity.tables import summary
 
     return f"{one.method} ({when} calibration): {summary(one)}"
 
@@ -107,7 +107,7 @@ def _sentence(when: str, one: Gravity) -> str:
 def _write_page(path: Path, measured: dict[str, Gravity], name: str) -> None:
     from hycal.bench.report.page import document
     from hycal.bench.report.sections.gravity import draw_flow, draw_pull
-    from hycal.gravity.writing import html_tables, sheets
+    from hycal.gravity.tables import html_tables, sheets
 
     both = list(measured.values())
     sentences = "".join(f"<p>{html.escape(_sentence(when, one))}</p>" for when, one in measured.items())

@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 
 from hycal.classifiers import METHODS
-from hycal.commands.failing import told
-from hycal.commands.models import (
+from hycal.commands._failing import told
+from hycal.commands._models import (
     FOUND_SOMETHING,
     CacheFolder,
     EncoderName,
@@ -24,16 +24,16 @@ from hycal.commands.models import (
     load,
     tell_receipt,
 )
-from hycal.commands.progress import embedding_progress
-from hycal.commands.saying import say
-from hycal.data.listing import list_images
+from hycal.commands._output import say
+from hycal.commands._progress import embedding_progress
+from hycal.data.labelled import list_images
 from hycal.embedding.sources import ImageFile
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
 from hycal.project import DEFAULT_METHOD, Arrival, Project, Receipt, empty_state
 from hycal.project.images import see, space, text_embeddings
-from hycal.project.labelling import TO_LEARN, Labelled, labelled
-from hycal.project.naming import check_class_name
+from hycal.project.inputs import TO_LEARN, Labelled, labelled
+from hycal.project.labels import check_class_name
 from hycal.project.project import check_folder
 
 DEFAULT_ENCODER = "builtin"

@@ -12,11 +12,11 @@ from rich.progress import track
 from rich.table import Table
 
 from hycal.classifiers import METHODS
-from hycal.commands.failing import told
-from hycal.commands.models import Json, Model, print_json, score_json, tell_receipt
-from hycal.commands.saying import say, show_table
+from hycal.classifiers.profiles import check_method
+from hycal.commands._failing import told
+from hycal.commands._models import Json, Model, print_json, score_json, tell_receipt
+from hycal.commands._output import say, show_table
 from hycal.errors import HyCalError
-from hycal.profiles import check_method
 from hycal.project import Project
 from hycal.project.remaking import Trial, remade, trials
 

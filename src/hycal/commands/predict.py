@@ -15,8 +15,8 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from hycal.commands.failing import told
-from hycal.commands.models import (
+from hycal.commands._failing import told
+from hycal.commands._models import (
     FOUND_SOMETHING,
     CacheFolder,
     EncoderName,
@@ -26,14 +26,14 @@ from hycal.commands.models import (
     encoder_of,
     print_json,
 )
-from hycal.commands.saying import say
+from hycal.commands._output import say
 from hycal.embedding.sources import ImageFile, image_files
 from hycal.embedding.store import EmbeddingStore
-from hycal.embedding.streaming import stream
+from hycal.embedding.stream import stream
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, State
-from hycal.project.answering import Answer, Evidence, answer
+from hycal.project.answers import Answer, Evidence, answer
 from hycal.validation import Floats
 
 _AT_ONCE = 16

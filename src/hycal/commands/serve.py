@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands.failing import told
+from hycal.commands._failing import told
+from hycal.commands._models import EncoderName, Weights, encoder_of
+from hycal.commands._output import say
 from hycal.commands.learn import new_project
-from hycal.commands.models import EncoderName, Weights, encoder_of
-from hycal.commands.saying import say
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project
@@ -42,8 +42,8 @@ def serve_command(
 
     for package in ("fastapi", "uvicorn", "python_multipart"):
         load_extra(package, extra="serve", why="`hycal serve`")
-    from hycal.serve.guard import Door
-    from hycal.serve.running import address, check_free, run
+    from hycal.serve.security import Door
+    from hycal.serve.server import address, check_free, run
     from hycal.serve.service import Service
     from hycal.serve.threads import few_heaps
 

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from hycal.commands.failing import told
-from hycal.commands.models import FOUND_SOMETHING, Json, Model, print_json
-from hycal.commands.saying import say, show_table, shown
+from hycal.commands._failing import told
+from hycal.commands._models import FOUND_SOMETHING, Json, Model, print_json
+from hycal.commands._output import say, show_table, shown
 from hycal.project import Entry, Project, State
-from hycal.project.comparing import compare
+from hycal.project.diff import compare
 
 
 @told

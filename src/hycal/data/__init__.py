@@ -2,7 +2,7 @@
 
 from hycal.data.bundled import EmbeddedDomain, load_xd8, xd8_provenance
 from hycal.data.catalog import DataSetSpec, find_dataset, list_datasets, prompts
-from hycal.data.checking import DataReport, check_dataset
+from hycal.data.check import DataReport, check_dataset
 from hycal.data.folders import read_folder
 from hycal.data.layouts import read_dataset
 from hycal.data.manifests import read_csv, read_jsonl

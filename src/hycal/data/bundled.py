@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.atomic import write_whole
 from hycal.data.packing import pack, read_packed, unpack, write_packed
 from hycal.errors import HyCalError
+from hycal.storage.atomic import write_whole
 from hycal.validation import Floats
 
 PROVENANCE = "provenance.json"

@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hycal._version import __version__
-from hycal.atomic import install
 from hycal.data.catalog import Download
 from hycal.errors import HyCalError
+from hycal.storage.atomic import install
 
 _PIECE = 2**18
 _SECONDS_WITHOUT_A_BYTE = 60

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from hycal.data.archives import is_archive, unpack
 from hycal.data.catalog import DataSetSpec, Download
 from hycal.data.download import Watch, download
-from hycal.data.unpacking import is_archive, unpack
 from hycal.errors import HyCalError
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from hycal.data.samples import ImageSet, Sample, Split
-from hycal.embedding.arrays import load_arrays
 from hycal.embedding.sources import ImageRow
 from hycal.errors import HyCalError
+from hycal.storage.npz import load_arrays
 
 _PREFIXES: tuple[tuple[str, Split], ...] = (("train_", "train"), ("val_", "val"), ("test_", "test"), ("", ""))
 

@@ -3,7 +3,7 @@
 from hycal.embedding.cache import EmbeddingCache
 from hycal.embedding.outcomes import Embedded, Skipped
 from hycal.embedding.pipeline import embed
-from hycal.embedding.sharding import embed_sharded
+from hycal.embedding.shards import embed_sharded
 from hycal.embedding.sources import ImageBytes, ImageFile, ImageRow, ImageSource
 from hycal.embedding.table import EmbeddingTable, is_table, read_table, write_table
 

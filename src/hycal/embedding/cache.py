@@ -19,11 +19,11 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from hycal.atomic import replacing
 from hycal.embedding.index import INDEX, enter_shard, open_index, writing
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
+from hycal.storage.atomic import replacing
 from hycal.validation import Floats
 
 _KEYS_AT_ONCE = 500

@@ -13,10 +13,10 @@ from sqlite3 import Connection
 
 import numpy as np
 
-from hycal.atomic import replacing
-from hycal.embedding.arrays import load_arrays
 from hycal.embedding.cache import npy_bytes, shard_folder
 from hycal.embedding.index import INDEX, enter_shard, open_index, writing
+from hycal.storage.atomic import replacing
+from hycal.storage.npz import load_arrays
 
 
 def forget_images(folder: Path, keys: Iterable[bytes]) -> int:

@@ -25,7 +25,7 @@ from hycal.embedding.sources import ImageSource, content_hash
 from hycal.embedding.store import EmbeddingStore, MemoryStore, space_of
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
-from hycal.parallel import kept_threads
+from hycal.parallel.threads import kept_threads
 from hycal.validation import Floats
 
 BATCH = 16

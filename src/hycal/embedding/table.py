@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.atomic import replacing
-from hycal.embedding.arrays import load_arrays
 from hycal.errors import HyCalError
+from hycal.storage.atomic import replacing
+from hycal.storage.npz import load_arrays
 from hycal.validation import Floats
 
 Names = npt.NDArray[np.str_]

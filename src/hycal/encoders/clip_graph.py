@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hycal.encoders.checkpoint import Checkpoint, Tensors, TowerShape
-from hycal.encoders.graph import GraphBuilder
+from hycal.encoders.onnx_graph import GraphBuilder
 
 
 class _Builder(GraphBuilder):

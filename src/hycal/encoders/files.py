@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from hycal.encoders.table import Backend, EncoderSpec
+from hycal.encoders.catalog import Backend, EncoderSpec
 from hycal.errors import HyCalError
 
 Layout = Mapping[str, str]

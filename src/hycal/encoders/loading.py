@@ -6,13 +6,13 @@ import json
 import os
 from pathlib import Path
 
+from hycal.encoders.catalog import Backend, EncoderSpec, find_spec
 from hycal.encoders.checkpoint import read_checkpoint
 from hycal.encoders.clip_graph import image_graph, text_graph
 from hycal.encoders.files import Located, locate, missing_message, require
 from hycal.encoders.fingerprint import file_hash, fingerprint
-from hycal.encoders.onnx_clip import Graph, image_tower, text_tower
+from hycal.encoders.onnx_backend import Graph, image_tower, text_tower
 from hycal.encoders.protocol import Encoder
-from hycal.encoders.table import Backend, EncoderSpec, find_spec
 from hycal.encoders.tokenizer import ClipTokenizer
 from hycal.encoders.towers import TowerEncoder, Towers
 from hycal.errors import HyCalError
@@ -125,7 +125,7 @@ def _check_manifest(spec: EncoderSpec, located: Located, hashes: dict[str, str])
 
 def _towers(spec: EncoderSpec, located: Located, backend: Backend, threads: int | None) -> Towers:
     if backend != "onnx":
-        from hycal.encoders.torch_clip import torch_towers
+        from hycal.encoders.torch_backend import torch_towers
 
         return torch_towers(located, backend=backend)
     if "weights" in located.found:

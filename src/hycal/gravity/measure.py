@@ -17,7 +17,7 @@ from hycal.gravity.drift import Drift, drift
 from hycal.gravity.entropy import Variety, variety
 from hycal.gravity.flow import DomainFlow
 from hycal.gravity.relations import Relation, relate
-from hycal.records import Records
+from hycal.state.records import Records
 from hycal.validation import Doubles, Floats, check_labels, check_queries
 
 #: What the paper says of each pair: the sign of the correlation. Overrepresented and low-entropy domains pull,
@@ -209,7 +209,7 @@ def _means(entries: Sequence[Variety] | Sequence[Drift]) -> list[float]:
 
 def _learned(records: Records, own: npt.NDArray[np.bool_]) -> Floats:
     """Return every sample of the classes `own`."""
-    return np.concatenate([records.ordered[at].statistics.samples for at in np.flatnonzero(own)])
+    return np.concatenate([records.ordered[at].samples.rows for at in np.flatnonzero(own)])
 
 
 def class_domains(classifier: IncrementalClassifier) -> npt.NDArray[Any]:

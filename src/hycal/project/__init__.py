@@ -1,13 +1,13 @@
 """Projects: a model file with the images behind it, its history, and exact undo. No command line, no web."""
 
 from hycal.project.changes import Arrival, Receipt
-from hycal.project.choosing import DEFAULT_METHOD, empty_state
 from hycal.project.examples import Example, Shelf, class_label, split_label
-from hycal.project.finding import Target, find, find_class
 from hycal.project.history import LENGTH, UNDO_DEPTH, Entry
-from hycal.project.locking import LockedError
-from hycal.project.project import Project
+from hycal.project.lookup import Target, find, find_class
+from hycal.project.methods import DEFAULT_METHOD, empty_state
+from hycal.project.project import Project, load
 from hycal.project.state import Space, State, gone
+from hycal.storage.locks import LockedError
 
 __all__ = [
     "DEFAULT_METHOD",
@@ -28,5 +28,6 @@ __all__ = [
     "find",
     "find_class",
     "gone",
+    "load",
     "split_label",
 ]

@@ -11,11 +11,11 @@ import numpy as np
 from hycal.embedding.outcomes import Skipped
 from hycal.errors import HyCalError
 from hycal.project.examples import Example, Shelf, class_label, split_label
-from hycal.project.finding import Target
 from hycal.project.history import Entry, appended, now, taken_back, undoable
-from hycal.project.naming import check_class_name, check_length, check_name
+from hycal.project.labels import check_class_name, check_length, check_name
+from hycal.project.lookup import Target
 from hycal.project.state import Changes, State
-from hycal.records import Step
+from hycal.state.steps import Step
 from hycal.validation import Floats, Label, check_label, check_one_kind
 
 

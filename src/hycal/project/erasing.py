@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hycal.project.changes import Outcome, Receipt, forget, told
-from hycal.project.finding import Target, find, look_up
 from hycal.project.history import Entry, appended, now, purged
+from hycal.project.lookup import Target, find, look_up
 from hycal.project.state import State
 
 

@@ -10,8 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from hycal.records import ClassRecord
-from hycal.statistics import ClassStatistics
+from hycal.state.records import ClassRecord
+from hycal.state.samples import ClassSamples
 from hycal.validation import Floats, Label
 
 
@@ -58,7 +58,7 @@ class Shelf:
     @cached_property
     def record(self) -> ClassRecord:
         """What the classifier learns of it; one object for the life of the shelf, so that nothing is derived twice."""
-        return ClassRecord(ClassStatistics.of(self.rows), self.domain, self.text)
+        return ClassRecord(ClassSamples.of(self.rows), self.domain, self.text)
 
     @property
     def rows(self) -> Floats:

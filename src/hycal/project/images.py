@@ -16,7 +16,7 @@ from hycal.embedding.sources import Content, ImageSource, content_hash
 from hycal.embedding.store import EmbeddingStore, space_of
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
-from hycal.parallel import kept_threads
+from hycal.parallel.threads import kept_threads
 from hycal.project.examples import Example, split_label
 from hycal.project.state import Space, State
 from hycal.validation import Floats, Label, unit_rows

@@ -22,9 +22,9 @@ from safetensors.numpy import save as bytes_of
 
 from hycal.errors import HyCalError, ModelFileError, storing
 from hycal.project import changes
+from hycal.project.file import stacked
 from hycal.project.pool import Pool, packed, unpacked
 from hycal.project.state import State
-from hycal.project.storing import stacked
 from hycal.validation import Label
 
 _LENGTH, _DIGEST = 8, 32

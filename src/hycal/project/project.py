@@ -14,18 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from hycal import modelfile
-from hycal.atomic import real_file, sync_folder
+from hycal.base import IncrementalClassifier
+from hycal.classifiers.loading import load_classifier
 from hycal.errors import HyCalError, ModelFileError, MovedOnError
 from hycal.project import changes
 from hycal.project.changes import Arrival, Receipt
 from hycal.project.erasing import forget_for_good
 from hycal.project.examples import Example
-from hycal.project.finding import find, image
+from hycal.project.file import project_content, state_of
 from hycal.project.journal import append, frame_of, journal_of, replay
-from hycal.project.locking import SECONDS_TO_WAIT, writing
+from hycal.project.lookup import find, image
 from hycal.project.state import State, gone
-from hycal.project.storing import project_content, state_of
+from hycal.storage import model_file
+from hycal.storage.atomic import real_file, sync_folder
+from hycal.storage.locks import SECONDS_TO_WAIT, writing
 from hycal.validation import Floats
 
 T = TypeVar("T")
@@ -130,7 +132,7 @@ class Project:
         self.refresh()
         seen = self._seen
         with (
-            modelfile.prepared(self.path, project_content(seen.state)) as install,
+            model_file.prepared(self.path, project_content(seen.state)) as install,
             writing(self.path, seconds=self._seconds),
             self._refreshing,
         ):
@@ -225,7 +227,7 @@ class Project:
 
     def _write(self, following: State) -> None:
         if self.exists:
-            modelfile.write(self.path, project_content(following))
+            model_file.write(self.path, project_content(following))
         else:
             _write_first(self.path, following)
         self._show(following, frames=0, used=0)
@@ -245,7 +247,7 @@ class Project:
             stamps = self._stamps()  # before reading: a change that comes in between is seen next time
             if stamps[0] is None:
                 return _Seen(self._start(), stamps)
-            state = state_of(modelfile.read(self.path))
+            state = state_of(model_file.read(self.path))
             journal = _content(journal_of(self.path))
             if self._stamps()[0] == stamps[0]:  # else the file took the journal in after we had read the file
                 found = replay(state, journal, source=journal_of(self.path))
@@ -275,7 +277,7 @@ class _Seen:
 def _write_first(path: Path, state: State) -> None:
     """Write a project where there was none. A journal that a removed one left would be taken for this one's."""
     journal_of(path).unlink(missing_ok=True)
-    modelfile.write(path, project_content(state))
+    model_file.write(path, project_content(state))
 
 
 def _stamp(path: Path) -> _Stamp:
@@ -297,3 +299,16 @@ def check_folder(path: Path) -> None:
     """Refuse a project in a folder that does not exist."""
     if not path.absolute().parent.is_dir():
         raise HyCalError(f"Cannot write {path}: the folder {path.parent} does not exist. Make it first.")
+
+
+def load(path: str | os.PathLike[str]) -> IncrementalClassifier:
+    """Return the classifier saved at `path`, by `save` or as a project.
+
+    Raises
+    ------
+    ModelFileError
+        The file is missing, malformed, or of a newer format. Nothing in it is executed.
+    """
+    if journal_of(Path(path)).exists():  # changes that the file has not taken in yet
+        return Project(path).state.classifier
+    return load_classifier(path)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hycal.errors import HyCalError
-from hycal.leave_one_out import spread_rows
 from hycal.project.changes import Outcome, Receipt, remembered, told
-from hycal.project.choosing import empty_state
-from hycal.project.evaluating import Score
+from hycal.project.evaluation import Score
+from hycal.project.methods import empty_state
 from hycal.project.state import State
+from hycal.state.selection import spread_rows
 
 _MOST_JUDGED = 2000
 

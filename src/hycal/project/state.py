@@ -12,7 +12,7 @@ from typing import Any
 from hycal.base import IncrementalClassifier
 from hycal.project.examples import Example, Shelf
 from hycal.project.history import Entry, History, Undo, appended, now
-from hycal.records import Records
+from hycal.state.records import Records
 from hycal.validation import Label
 
 Changes = Mapping[Label, Shelf | None]

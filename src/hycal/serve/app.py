@@ -21,12 +21,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hycal._version import __version__
 from hycal.errors import HyCalError, MovedOnError, StorageError
 from hycal.project import LockedError
-from hycal.serve import telling
+from hycal.serve import serializers
+from hycal.serve.compaction import settling
 from hycal.serve.embeddings import EMBEDDINGS, PREFIX, AnswersToEmbeddings
-from hycal.serve.guard import Door, Guard
 from hycal.serve.routes import api
+from hycal.serve.security import Door, Guard
 from hycal.serve.service import Service, UnknownImageError
-from hycal.serve.settling import settling
 
 PAGE = Path(__file__).with_name("page")
 MOST_FAULTS, LONGEST_PLACE = 10, 100  # of a malformed request, that are told
@@ -78,7 +78,7 @@ def _short_cut(app: ASGIApp, embeddings: AnswersToEmbeddings) -> ASGIApp:
 
 def _telling(status: int) -> Callable[[Request, Any], Awaitable[Response]]:
     async def tell(request: Request, error: Exception) -> Response:
-        return JSONResponse({"detail": telling.text(str(error))}, status_code=status)
+        return JSONResponse({"detail": serializers.text(str(error))}, status_code=status)
 
     return tell
 
@@ -93,7 +93,7 @@ async def _tell_faults(request: Request, error: RequestValidationError) -> Respo
 
 
 def _place(step: str | int) -> str | int:
-    return telling.text(step[:LONGEST_PLACE]) if isinstance(step, str) else step
+    return serializers.text(step[:LONGEST_PLACE]) if isinstance(step, str) else step
 
 
 _TELLING: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {

@@ -16,12 +16,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hycal.errors import HyCalError
-from hycal.parallel import kept_threads
-from hycal.serve import telling
+from hycal.parallel.threads import kept_threads
+from hycal.serve import serializers
 from hycal.serve.asking import Rows
+from hycal.serve.batching import Together
 from hycal.serve.service import Service, Stopwatch
 from hycal.serve.threads import ANSWERING, BULK, on
-from hycal.serve.together import Together
 from hycal.validation import Floats
 
 NPY = "application/octet-stream"
@@ -82,7 +82,7 @@ def _told(service: Service, questions: Sequence[Question], rows: Sequence[Floats
     for question, asked in zip(questions, rows, strict=True):
         part = found.part(slice(first, first + len(asked)), top=question.top)
         unknown = service.unknown(state, asked, question.unknown)
-        yield telling.answers_to_embeddings(state, part, unknown, watch.spent)
+        yield serializers.answers_to_embeddings(state, part, unknown, watch.spent)
         first += len(asked)
 
 

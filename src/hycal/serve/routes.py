@@ -11,7 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from hycal._version import __version__
 from hycal.errors import HyCalError
 from hycal.project import Receipt, find_class
-from hycal.serve import asking, shapes, telling
+from hycal.serve import asking, schemas, serializers
 from hycal.serve.embeddings import EMBEDDINGS, NPY, PREFIX, TOP, AnswersToEmbeddings
 from hycal.serve.service import Look, Service, Stopwatch, Upload
 from hycal.serve.threads import ANSWERING, LOOKING, on
@@ -25,14 +25,14 @@ Unknown = Annotated[
 Files = Annotated[list[UploadFile], File(description="Image files.")]
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
-    400: {"model": shapes.Problem, "description": "The request makes no sense for this model."},
-    401: {"model": shapes.Problem, "description": "The token is missing."},
-    403: {"model": shapes.Problem, "description": "Asked from another web site, or under another name."},
-    404: {"model": shapes.Problem, "description": "The image is not at hand; send it again."},
-    409: {"model": shapes.Problem, "description": "The model is not the one that the change was meant for."},
-    413: {"model": shapes.Problem, "description": "Larger than the limits allow."},
-    503: {"model": shapes.Problem, "description": "Another program is changing the model, or too many ask at once."},
-    507: {"model": shapes.Problem, "description": "The disk is full, or the folder may not be written."},
+    400: {"model": schemas.Problem, "description": "The request makes no sense for this model."},
+    401: {"model": schemas.Problem, "description": "The token is missing."},
+    403: {"model": schemas.Problem, "description": "Asked from another web site, or under another name."},
+    404: {"model": schemas.Problem, "description": "The image is not at hand; send it again."},
+    409: {"model": schemas.Problem, "description": "The model is not the one that the change was meant for."},
+    413: {"model": schemas.Problem, "description": "Larger than the limits allow."},
+    503: {"model": schemas.Problem, "description": "Another program is changing the model, or too many ask at once."},
+    507: {"model": schemas.Problem, "description": "The disk is full, or the folder may not be written."},
 }
 
 
@@ -47,37 +47,37 @@ def api(service: Service, embeddings: AnswersToEmbeddings) -> APIRouter:
 
 def _reading(router: APIRouter, service: Service) -> None:
     @router.get("/health", summary="Whether the server is there")
-    def health() -> shapes.Health:
-        return shapes.Health(status="ok", version=__version__)
+    def health() -> schemas.Health:
+        return schemas.Health(status="ok", version=__version__)
 
     @router.get("/info", summary="The model as a whole")
-    def info() -> shapes.Info:
-        return telling.info(service, service.state)
+    def info() -> schemas.Info:
+        return serializers.info(service, service.state)
 
     @router.get("/classes", summary="Classes with their images")
-    def classes() -> shapes.Classes:
-        return telling.classes(service.state)
+    def classes() -> schemas.Classes:
+        return serializers.classes(service.state)
 
     @router.get("/examples", summary="The learned images of one class")
-    def examples(label: Annotated[str, Query(max_length=200)]) -> shapes.Examples:
+    def examples(label: Annotated[str, Query(max_length=200)]) -> schemas.Examples:
         state = service.state
         target = find_class(state, label)
         (found,) = target.images
         shelf = state.shelves[found]
-        return shapes.Examples(label=target.name, examples=[telling.example(item) for item in shelf.examples])
+        return schemas.Examples(label=target.name, examples=[serializers.example(item) for item in shelf.examples])
 
     @router.get("/accuracy", summary="Leave-one-out accuracy, confusions, images that look mislabelled")
-    def accuracy() -> shapes.Accuracy:
+    def accuracy() -> schemas.Accuracy:
         state = service.state
-        return telling.accuracy(state, service.advice(state))
+        return serializers.accuracy(state, service.advice(state))
 
     @router.get("/map", summary="The classes in two dimensions")
-    def class_map() -> shapes.Map:
-        return telling.class_map(service, service.state)
+    def class_map() -> schemas.Map:
+        return serializers.class_map(service, service.state)
 
     @router.get("/history", summary="Accepted changes, newest first")
-    def history() -> shapes.History:
-        return shapes.History(entries=[telling.event(entry) for entry in reversed(service.state.history)])
+    def history() -> schemas.History:
+        return schemas.History(entries=[serializers.event(entry) for entry in reversed(service.state.history)])
 
     @router.get(
         "/thumbnails/{image}",
@@ -95,38 +95,38 @@ def _reading(router: APIRouter, service: Service) -> None:
 
 
 def _answering(router: APIRouter, service: Service, embeddings: AnswersToEmbeddings) -> None:
-    def told(looks: Sequence[Look], top: int, why: bool, error: float | None, watch: Stopwatch) -> shapes.Answers:
+    def told(looks: Sequence[Look], top: int, why: bool, error: float | None, watch: Stopwatch) -> schemas.Answers:
         state = service.state
         usable = [look.example.row for look in looks if look.example is not None]
         with watch.on("answering"):
             found = iter(service.answers(state, usable, top=top, why=why))
             unknown = iter(service.unknown(state, usable, error))
         told = [
-            telling.answer(state, look, (), None)
+            serializers.answer(state, look, (), None)
             if look.example is None
-            else telling.answer(state, look, next(found), next(unknown))
+            else serializers.answer(state, look, next(found), next(unknown))
             for look in looks
         ]
-        return shapes.Answers(model=state.hash, answers=told, milliseconds=watch.spent)
+        return schemas.Answers(model=state.hash, answers=told, milliseconds=watch.spent)
 
-    def again(images: Sequence[str], top: int, why: bool, error: float | None) -> shapes.Answers:
+    def again(images: Sequence[str], top: int, why: bool, error: float | None) -> schemas.Answers:
         return told([service.look_again(image) for image in images], top, why, error, Stopwatch())
 
     @router.post("/classify", summary="Classify images")
-    async def classify(files: Files, top: Top = TOP, why: Why = False, unknown: Unknown = None) -> shapes.Answers:
+    async def classify(files: Files, top: Top = TOP, why: Why = False, unknown: Unknown = None) -> schemas.Answers:
         looks, watch = await on(LOOKING, _looked, service, files)
         return await on(ANSWERING, told, looks, top, why, unknown, watch)
 
     @router.post("/answers", summary="Classify images that were sent before")
     async def answers(
         asked: asking.Images, top: Top = TOP, why: Why = False, unknown: Unknown = None
-    ) -> shapes.Answers:
+    ) -> schemas.Answers:
         return await on(ANSWERING, again, asked.images, top, why, unknown)
 
     @router.post(
         EMBEDDINGS,
         summary="Classify embeddings",
-        response_model=shapes.Answers,
+        response_model=schemas.Answers,
         description='JSON `{"rows": [[...], ...]}`, or the bytes of a float32 .npy file of shape (n, d).',
         openapi_extra={
             "requestBody": {
@@ -149,50 +149,50 @@ def _looked(service: Service, files: Sequence[UploadFile]) -> tuple[list[Look], 
 
 
 def _changing(router: APIRouter, service: Service) -> None:
-    def changed(change: Callable[[], Receipt]) -> shapes.Changed:
+    def changed(change: Callable[[], Receipt]) -> schemas.Changed:
         watch = Stopwatch()
         with watch.on("changing"):
             receipt = change()
-        return telling.changed(service, service.state, receipt, watch.spent)
+        return serializers.changed(service, service.state, receipt, watch.spent)
 
-    def corrected(receipt: shapes.Changed, image: str, top: int, why: bool) -> shapes.Corrected:
+    def corrected(receipt: schemas.Changed, image: str, top: int, why: bool) -> schemas.Corrected:
         state, example = service.state, service.image(image)
         watch = Stopwatch(dict(receipt.milliseconds))
         with watch.on("answering"):
             found = service.answer_at_once(state, example, top=top, why=why)
-        told = telling.answer(state, Look(example.name, example), found, None)
-        return shapes.Corrected(**{**vars(receipt), "milliseconds": watch.spent}, answer=told)
+        told = serializers.answer(state, Look(example.name, example), found, None)
+        return schemas.Corrected(**{**vars(receipt), "milliseconds": watch.spent}, answer=told)
 
-    def seen(files: Sequence[UploadFile]) -> shapes.SeenImages:
+    def seen(files: Sequence[UploadFile]) -> schemas.SeenImages:
         looks, watch = _looked(service, files)
         state = service.state
-        return shapes.SeenImages(images=[telling.seen(state, look) for look in looks], milliseconds=watch.spent)
+        return schemas.SeenImages(images=[serializers.seen(state, look) for look in looks], milliseconds=watch.spent)
 
     @router.post("/images", summary="Send images to learn them afterwards; nothing is learned yet")
-    async def images(files: Files) -> shapes.SeenImages:
+    async def images(files: Files) -> schemas.SeenImages:
         return await on(LOOKING, seen, files)
 
     @router.post("/learn", summary="Learn images that were sent before, in one step")
-    def learn(asked: asking.Learning) -> shapes.Changed:
+    def learn(asked: asking.Learning) -> schemas.Changed:
         return changed(lambda: service.learn(asked.labels))
 
     @router.post("/correct", summary="Say what an image shows")
-    async def correct(asked: asking.Correcting, top: Top = TOP, why: Why = False) -> shapes.Corrected:
+    async def correct(asked: asking.Correcting, top: Top = TOP, why: Why = False) -> schemas.Corrected:
         receipt = await run_in_threadpool(changed, lambda: service.correct(asked.image, asked.label))
         return await on(ANSWERING, corrected, receipt, asked.image, top, why)
 
     @router.post("/rename", summary="Rename a class or a domain")
-    def rename(asked: asking.Renaming) -> shapes.Changed:
+    def rename(asked: asking.Renaming) -> schemas.Changed:
         return changed(lambda: service.rename(asked.old, asked.new))
 
     @router.post("/forget", summary="Forget a class, a domain or an image, exactly")
-    def forget(asked: asking.Forgetting) -> shapes.Changed:
+    def forget(asked: asking.Forgetting) -> schemas.Changed:
         target = asked.name if asked.image is None else bytes.fromhex(asked.image)
         assert target is not None
         return changed(lambda: service.forget(target, for_good=asked.for_good))
 
     @router.post("/undo", summary="Take the last change back")
-    def undo(asked: asking.Undoing | None = None) -> shapes.Changed:
+    def undo(asked: asking.Undoing | None = None) -> schemas.Changed:
         only_if = None if asked is None else asked.only_if
         return changed(lambda: service.project.undo(only_if=only_if))
 

@@ -17,15 +17,15 @@ from hycal.encoders.files import embeddings_folder
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Arrival, Example, Project, Receipt, State
-from hycal.project.advising import Advice, advise
-from hycal.project.answering import Answer, Ranking, answer, rank
+from hycal.project.advice import Advice, advise
+from hycal.project.answers import Answer, Ranking, answer, rank
 from hycal.project.images import see, text_embeddings
+from hycal.project.labels import LONGEST_NAME, check_class_name
 from hycal.project.mapping import class_map
-from hycal.project.naming import LONGEST_NAME, check_class_name
-from hycal.rejection import Familiarity, rejected
-from hycal.serve.latest import Latest, much_the_same, same_classes
+from hycal.serve.caches import Latest, much_the_same, same_classes
 from hycal.serve.limits import Limits
 from hycal.serve.tray import Tray
+from hycal.uncertainty.unknown import Familiarity, rejected
 from hycal.validation import Floats, Label
 
 MOST_ONE_BY_ONE = 300  # images, where leaving one out makes one model for each

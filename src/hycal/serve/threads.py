@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from hycal.parallel import kept_threads
+from hycal.parallel.threads import kept_threads
 
 T = TypeVar("T")
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hycal._version import __version__
-from hycal.atomic import write_whole
 from hycal.bench.report.blocks import Section
 from hycal.bench.report.collect import collect
-from hycal.bench.report.forms import MISSING, contents, csv_rows, html_section, latex, markdown
 from hycal.bench.report.sections import all_sections
+from hycal.bench.report.writers import MISSING, contents, csv_rows, html_section, latex, markdown
+from hycal.storage.atomic import write_whole
 
 _INTRODUCTION = (
     f"hycal {__version__}. Best in bold, second underlined; {MISSING} is missing. Where the paper has the same setting "

@@ -9,8 +9,8 @@ from pathlib import Path
 from hycal.data.catalog import DataSetSpec, find_dataset
 from hycal.data.layouts.arrays import read_galaxy10, read_medmnist, read_mnist
 from hycal.data.layouts.class_folders import read_class_folders, read_split_folders
-from hycal.data.layouts.finding import how_to_get
 from hycal.data.layouts.lists import read_aircraft, read_dtd, read_food101, read_pets, read_sun397
+from hycal.data.layouts.lookup import how_to_get
 from hycal.data.layouts.matlab import read_cars, read_flowers
 from hycal.data.layouts.split_file import find_split_file, read_split_file
 from hycal.data.samples import ImageSet

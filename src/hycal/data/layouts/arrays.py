@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.data.catalog import DataSetSpec
-from hycal.data.layouts.finding import below, find, how_to_get, need
+from hycal.data.layouts.lookup import below, find, how_to_get, need
 from hycal.data.samples import ImageSet, Sample, Split, split_of
-from hycal.embedding.arrays import load_arrays
 from hycal.embedding.sources import ImageFile, ImageRow
 from hycal.errors import HyCalError
+from hycal.storage.npz import load_arrays
 
 _IDX_BYTES = 0x08
 _GALAXY_SEED = 42

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hycal.data.catalog import DataSetSpec
 from hycal.data.folders import place_of
-from hycal.data.layouts.finding import below, how_to_get, need
+from hycal.data.layouts.lookup import below, how_to_get, need
 from hycal.data.samples import ImageSet, Split, from_names
 from hycal.embedding.sources import ImageFile, ImageSource
 from hycal.errors import HyCalError

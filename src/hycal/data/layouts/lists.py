@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hycal.data.catalog import DataSetSpec
-from hycal.data.layouts.finding import beside, lines_of, need
+from hycal.data.layouts.lookup import beside, lines_of, need
 from hycal.data.samples import ImageSet, Sample, Split, from_names
 from hycal.embedding.sources import ImageFile, ImageSource
 from hycal.errors import HyCalError

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hycal.data.catalog import DataSetSpec
-from hycal.data.layouts.finding import beside, find, need
+from hycal.data.layouts.lookup import beside, find, need
 from hycal.data.samples import ImageSet, Sample, Split
 from hycal.embedding.sources import ImageFile
 from hycal.errors import HyCalError

@@ -8,8 +8,8 @@ import numpy as np
 
 from hycal.bench.report.blocks import Block, FigureBlock, NotRun, Section
 from hycal.bench.report.collect import Results
-from hycal.bench.report.combining import run_command
 from hycal.bench.report.drawing import COLOURS, drawing
+from hycal.bench.report.tables import run_command
 from hycal.bench.views import View
 
 _KINDS = {  # label: whether cosine, distance and the blend are right (None for either)

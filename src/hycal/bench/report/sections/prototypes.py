@@ -6,8 +6,8 @@ from functools import partial
 
 from hycal.bench.report.blocks import Block, FigureBlock, NotRun, Section
 from hycal.bench.report.collect import Results
-from hycal.bench.report.combining import run_command
 from hycal.bench.report.drawing import drawing, style
+from hycal.bench.report.tables import run_command
 from hycal.bench.views import View
 
 _SPACES = {"HyCal": "embeddings (HyCal's space)", "RanPAC": "random ReLU features (RanPAC's space)"}

@@ -1,0 +1,46 @@
+"""Directions of class means, and factors of regularised class covariances."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hycal.validation import Doubles
+
+
+def directions(means: Doubles) -> Doubles:
+    """Scale means to unit length; a mean of opposite samples has no direction and stays zero."""
+    lengths = np.linalg.norm(means, axis=1, keepdims=True)
+    return np.divide(means, lengths, out=np.zeros_like(means), where=lengths > 1e-12)
+
+
+def covariance_factors(deviations: Doubles, scale: float, ridge: float) -> Doubles:
+    """Return W with R⁻¹ = (I - WᵀW)/ridge for R = scale·S + ridge·I, S the covariance, for a batch of classes.
+
+    No d × d matrix is built while K <= d. With the deviations D and D Dᵀ/(K-1) = Q e Qᵀ the factor is
+    W = sqrt(scale/(scale·e + ridge)) Qᵀ D/sqrt(K-1), which divides by no eigenvalue and so needs no rank decision.
+
+    Parameters
+    ----------
+    deviations : ndarray of shape (B, K, d)
+        Samples less the mean of their class: B classes of K samples each.
+    scale, ridge : float
+        a and delta of the regularised covariance.
+
+    Returns
+    -------
+    ndarray of shape (B, r, d)
+        r = min(K - 1, d): deviations from the mean sum to zero, so one eigenvalue is zero and its row is left out.
+        One sample has no spread: S = 0.
+    """
+    classes, count, width = deviations.shape
+    if count == 1:
+        return np.empty((classes, 0, width))
+    D = deviations / np.sqrt(count - 1)
+    if count <= width:
+        e, Q = np.linalg.eigh(D @ D.transpose(0, 2, 1))
+        e, Q = e[:, 1:], Q[:, :, 1:]
+        shrink = np.sqrt(scale / (scale * np.maximum(e, 0.0) + ridge))
+        return shrink[:, :, None] * (Q.transpose(0, 2, 1) @ D)
+    e, U = np.linalg.eigh(D.transpose(0, 2, 1) @ D)
+    e = np.maximum(e, 0.0)
+    return np.sqrt(scale * e / (scale * e + ridge))[:, :, None] * U.transpose(0, 2, 1)

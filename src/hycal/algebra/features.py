@@ -1,0 +1,168 @@
+"""Feature maps, and the linear classifier on top of one that most methods come down to.
+
+Random maps are drawn from a generator of their own: the same width, size and seed give the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.parallel.threads import map_rows
+from hycal.validation import Doubles, Floats
+
+_COLUMNS_AT_ONCE = 1024
+
+
+class Features(Protocol):
+    """A map from embeddings (n, d) to features (n, size)."""
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+
+    def __call__(self, X: Doubles) -> Doubles:
+        """Return the features of the rows of X."""
+
+
+@dataclass(frozen=True, eq=False)
+class Identity:
+    """The embedding itself."""
+
+    size: int
+
+    def __call__(self, X: Doubles) -> Doubles:
+        """Return X."""
+        return X
+
+
+@dataclass(frozen=True, eq=False)
+class Relu:
+    """max(0, X V), the random projection of RanPAC and RAIL.
+
+    >>> Relu(np.array([[1.0, -1.0]]))(np.array([[2.0]]))
+    array([[2., 0.]])
+    """
+
+    projection: Doubles
+
+    @classmethod
+    def gaussian(cls, width: int, size: int, seed: int) -> Relu:
+        """Draw V from N(0, 1)."""
+        return cls(np.random.default_rng(seed).standard_normal((width, size)))
+
+    @classmethod
+    def uniform(cls, width: int, size: int, seed: int) -> Relu:
+        """Draw V from U(-1/sqrt(d), 1/sqrt(d))."""
+        bound = 1.0 / np.sqrt(width)
+        return cls(np.random.default_rng(seed).uniform(-bound, bound, (width, size)))
+
+    @property
+    def size(self) -> int:
+        """M."""
+        return self.projection.shape[1]
+
+    def __call__(self, X: Doubles) -> Doubles:
+        """Return the features of the rows of X."""
+        H = X @ self.projection
+        return np.maximum(H, 0.0, out=H)
+
+    def parts(self) -> Iterator[Relu]:
+        """Yield maps to some of the features each, so that no (n, size) matrix need be held."""
+        for start in range(0, self.size, _COLUMNS_AT_ONCE):
+            yield replace(self, projection=self.projection[:, start : start + _COLUMNS_AT_ONCE])
+
+
+@dataclass(frozen=True, eq=False)
+class Fourier:
+    """sqrt(2/D) cos(X W + b): random features whose inner product tends to exp(-gamma |x - y|^2).
+
+    Rahimi and Recht, Random features for large-scale kernel machines, NeurIPS 2007.
+    """
+
+    frequencies: Doubles
+    phases: Doubles
+
+    @classmethod
+    def draw(cls, width: int, size: int, gamma: float, seed: int) -> Fourier:
+        """Draw W from N(0, 2 gamma) and b from U(0, 2 pi)."""
+        rng = np.random.default_rng(seed)
+        frequencies = np.sqrt(2.0 * gamma) * rng.standard_normal((width, size))
+        return cls(frequencies, rng.uniform(0.0, 2.0 * np.pi, size))
+
+    @property
+    def size(self) -> int:
+        """D."""
+        return len(self.phases)
+
+    def __call__(self, X: Doubles) -> Doubles:
+        """Return the features of the rows of X."""
+        angles = X @ self.frequencies
+        angles += self.phases
+        np.cos(angles, out=angles)
+        angles *= np.sqrt(2.0 / self.size)
+        return angles
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """exp(-gamma |x - f|^2) with every stored unit sample f; x unit too, so |x - f|^2 = 2 - 2 x.f."""
+
+    samples: Doubles
+    gamma: float
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return len(self.samples)
+
+    def __call__(self, X: Doubles) -> Doubles:
+        """Return the features of the rows of X."""
+        K = X @ self.samples.T
+        K -= 1.0
+        K *= 2.0 * self.gamma
+        return np.exp(K, out=K)
+
+    def matrix(self) -> Doubles:
+        """Return the kernel of the samples with themselves, (N, N), in Fortran order."""
+        return self(self.samples).T  # symmetric: no copy
+
+
+@dataclass(frozen=True, eq=False)
+class LinearHead:
+    """Scores features(x) . w_c + b_c.
+
+    Attributes
+    ----------
+    features : Features
+    weights : ndarray of shape (C, size)
+    bias : ndarray of shape (C,)
+    """
+
+    features: Features
+    weights: Doubles
+    bias: Doubles
+
+    @classmethod
+    def on_embeddings(cls, weights: npt.NDArray[np.floating], bias: Doubles | None = None) -> LinearHead:
+        """Return the head that takes embeddings as they are."""
+        classes, width = weights.shape
+        return cls(Identity(width), weights.astype(np.float64), np.zeros(classes) if bias is None else bias)
+
+    def __call__(self, X: Floats, columns: npt.NDArray[np.intp] | None = None) -> Doubles:
+        """Return (n, C) scores, or those of the classes at `columns`."""
+        weights, bias = (self.weights, self.bias) if columns is None else (self.weights[columns], self.bias[columns])
+
+        def score(rows: Doubles) -> Doubles:
+            return self.features(rows) @ weights.T + bias
+
+        return map_rows(score, X, width=len(bias), numbers_per_row=self.features.size + len(bias))
+
+
+def one_hot(counts: npt.NDArray[np.int64]) -> Doubles:
+    """Return the one-hot targets of rows sorted by class, `counts[c]` of class c, shape (N, C)."""
+    return np.repeat(np.eye(len(counts)), counts, axis=0)

@@ -1,0 +1,125 @@
+"""Functions on score matrices of shape (classes, queries): normalisation, weights, blending, probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, log_ndtr, softmax
+
+from hycal.parallel.threads import scratch
+from hycal.validation import Doubles, Floats
+
+SMALLEST_SPREAD = 1e-6
+SHALLOW = 8.0  # standard deviations; at most C/64 of C z-scores can lie beyond (they square-sum to C - 1)
+# log(Phi(z)/(1 - Phi(z))) = z P(z²)/Q(z²) for |z| <= 8, to 7e-7; P and Q from the constant term up.
+LOGIT_PHI_P = (
+    1.5957695851667444,
+    0.23868205011687546,
+    0.021119220275485167,
+    7.41524745282198e-4,
+    4.047505285834277e-6,
+)
+LOGIT_PHI_Q = (1.0, 0.10402949768856193, 0.00854726973275214, 1.4351527033911032e-4, 1.9431067258109502e-7)
+
+
+def standardise(scores: Floats) -> Floats:
+    """Turn scores into z-scores over the classes (axis 0), in place, with the sample standard deviation.
+
+    One candidate has no spread: its z-score is 0. So have equal scores.
+
+    >>> standardise(np.array([[1.0], [2.0], [3.0]], dtype=np.float32)).ravel()
+    array([-1.,  0.,  1.], dtype=float32)
+    """
+    scores -= scores.mean(axis=0)
+    scores -= scores.mean(axis=0)  # what rounding left of the mean
+    if len(scores) > 1:
+        spread = np.sqrt(np.einsum("cn,cn->n", scores, scores) / (len(scores) - 1))
+        scores *= np.float32(1.0) / np.maximum(spread, np.float32(SMALLEST_SPREAD))
+    return scores
+
+
+def shot_weights(counts: npt.ArrayLike, alpha: float, beta: float) -> Doubles:
+    """Return sigmoid((K - alpha)/beta); at beta = 0 its limit, a step with 1/2 at alpha.
+
+    >>> shot_weights([5, 10, 20], alpha=10, beta=0)
+    array([0. , 0.5, 1. ])
+    """
+    above = np.asarray(counts, dtype=np.float64) - alpha
+    if beta == 0:
+        return np.heaviside(above, 0.5)
+    weights: Doubles = expit(above / beta)
+    return weights
+
+
+def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Floats:
+    """Return the log-odds of s = w Phi(z_distance) + (1 - w) Phi(z_cosine).
+
+    The paper's score s saturates: with 1,000 classes the leaders stand beyond eight standard deviations, where Phi is 1
+    to the last bit and they tie. log(s/(1 - s)) is monotone in s and keeps both tails, so it ranks the same and cannot
+    tie; `scipy.special.expit` gives s back. With the odds a of Phi(z_distance) and b of Phi(z_cosine),
+    s/(1 - s) = (a p + b q)/(p + q) for p = w (1 + b) and q = (1 - w) (1 + a), in which nothing cancels.
+
+    The weights are one for each class, or one for each class and query. The result lives in this thread's work space:
+    copy it before the next call.
+
+    >>> s = blend_log_odds(np.zeros((1, 1), np.float32), np.zeros((1, 1), np.float32), np.array([0.3]))
+    >>> float(expit(s)[0, 0])
+    0.5
+    """
+    weights = weights if weights.ndim == 2 else weights[:, None]
+    w, one = weights.astype(np.float32), np.float32(1.0)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):  # what is deep is done again
+        a, u_a = _odds_of_phi(z_distance, "a")
+        b, u_b = _odds_of_phi(z_cosine, "b")
+        deep = np.unravel_index(np.flatnonzero((u_a > SHALLOW**2) | (u_b > SHALLOW**2)), a.shape)
+        p, q = np.add(b, one, out=u_a), np.add(a, one, out=u_b)
+        p *= w
+        q *= one - w
+        a *= p
+        b *= q
+        a += b
+        p += q
+        a /= p
+        log_odds = np.log(a, out=a)
+    log_odds[deep] = _deep_log_odds(z_cosine[deep], z_distance[deep], _at(weights, deep))
+    return log_odds
+
+
+def _at(weights: Doubles, places: tuple[npt.NDArray[np.intp], ...]) -> Doubles:
+    return weights[places[0], places[1] if weights.shape[1] > 1 else 0]
+
+
+def _odds_of_phi(z: Floats, name: str) -> tuple[Floats, Floats]:
+    """Return Phi(z)/(1 - Phi(z)), right within the fit's range, and z²."""
+    u = np.multiply(z, z, out=scratch(f"squares {name}", z.shape))
+    odds = np.multiply(z, _polynomial(LOGIT_PHI_P, u), out=scratch(f"odds {name}", z.shape))
+    odds /= _polynomial(LOGIT_PHI_Q, u)
+    return np.exp(odds, out=odds), u
+
+
+def _polynomial(coefficients: tuple[float, ...], u: Floats) -> Floats:
+    *lower, next_to_last, last = (np.float32(coefficient) for coefficient in coefficients)
+    total = np.multiply(u, last, out=scratch("polynomial", u.shape))
+    total += next_to_last
+    for coefficient in reversed(lower):
+        total *= u
+        total += coefficient
+    return total
+
+
+def _deep_log_odds(z_cosine: Floats, z_distance: Floats, w: Doubles) -> Doubles:
+    """Return the same in float64 logarithms throughout: slower, and right however deep the tail."""
+    cosine, distance = z_cosine.astype(np.float64), z_distance.astype(np.float64)
+    with np.errstate(divide="ignore"):  # log 0 of a weight of 0 or 1 is -inf, and adds nothing
+        log_w, log_rest = np.log(w), np.log1p(-w)
+    above = np.logaddexp(log_w + log_ndtr(distance), log_rest + log_ndtr(cosine))
+    below = np.logaddexp(log_w + log_ndtr(-distance), log_rest + log_ndtr(-cosine))
+    return above - below
+
+
+def probabilities(scores: npt.NDArray[Any], temperature: float = 1.0) -> Doubles:
+    """Return the softmax of (queries, classes) scores over the classes."""
+    result: Doubles = softmax(np.asarray(scores, dtype=np.float64) / temperature, axis=1)
+    return result

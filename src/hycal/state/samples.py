@@ -1,0 +1,104 @@
+"""What is kept of a class, as an algebra: add, merge and remove are exact.
+
+The state of a class is the multiset of its unit embeddings. While a class has fewer samples than dimensions this is
+the smallest exact sufficient state, and everything else (mean, covariance factor, leave-one-out scores) follows from
+it. Rows are kept in one canonical order, so samples reached by different paths are equal to the byte: a class that
+forgot an image is the class that never saw it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from hycal.errors import HyCalError
+from hycal.validation import Doubles, Floats
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ClassSamples:
+    """The embeddings of one class; immutable, so whoever holds one holds it whole.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (K, d), float32
+        Unit rows in canonical order. Build with `of`, which sorts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> first, second = np.eye(3, dtype=np.float32)[:2]
+    >>> both = ClassSamples.of(np.stack([second, first]))
+    >>> both.count
+    2
+    >>> both == ClassSamples.of(first[None]).add(second[None])
+    True
+    >>> both.remove(second[None]) == ClassSamples.of(first[None])
+    True
+    """
+
+    rows: Floats
+
+    @classmethod
+    def of(cls, samples: Floats) -> ClassSamples:
+        """Return the samples of `samples`, whatever their order."""
+        ordered = np.ascontiguousarray(samples, dtype=np.float32)
+        if len(ordered) > 1:
+            ordered = ordered[np.argsort(_row_keys(ordered), kind="stable")]
+        return cls(ordered)
+
+    @property
+    def count(self) -> int:
+        """K_c, duplicates included."""
+        return len(self.rows)
+
+    @property
+    def mean(self) -> Doubles:
+        """The plain mean, not re-normalised."""
+        return self.rows.mean(axis=0, dtype=np.float64)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state."""
+        return self.rows.nbytes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ClassSamples) and np.array_equal(self.rows, other.rows)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def add(self, samples: Floats) -> ClassSamples:
+        """Return the samples with `samples` learned as well."""
+        return ClassSamples.of(np.concatenate([self.rows, samples]))
+
+    def merge(self, other: ClassSamples) -> ClassSamples:
+        """Return the samples of both multisets together."""
+        return self.add(other.rows)
+
+    def remove(self, samples: Floats) -> ClassSamples:
+        """Return the samples as if `samples` had never been learned.
+
+        Each row takes away one equal row; a row that is not there is an error.
+        """
+        unwanted = Counter(row.tobytes() for row in samples)
+        kept = []
+        for index, row in enumerate(self.rows):
+            key = row.tobytes()
+            if unwanted[key] > 0:
+                unwanted[key] -= 1
+            else:
+                kept.append(index)
+        missing = unwanted.total()
+        if missing:
+            raise HyCalError(
+                f"{missing} of {len(samples)} embeddings to remove were never learned in this class; "
+                "nothing was removed. Pass the embeddings exactly as they were learned."
+            )
+        return ClassSamples(self.rows[kept])
+
+
+def _row_keys(rows: Floats) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """One opaque, comparable key per row: its bytes."""
+    return rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]

@@ -1,0 +1,61 @@
+"""Some of the learned samples: which rows, of which classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.state.records import Records
+from hycal.validation import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Some learned samples, by their position in `Records.stacked`.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n,)
+    X : ndarray of shape (n, d)
+    own : ndarray of shape (n,)
+        Column of the class of each.
+    counts : ndarray of shape (n,)
+        Samples of that class, this one included.
+    """
+
+    rows: npt.NDArray[np.intp]
+    X: Floats
+    own: npt.NDArray[np.intp]
+    counts: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, records: Records, rows: npt.NDArray[np.intp] | None = None) -> Selection:
+        """Return the samples at `rows`; all of them by default."""
+        stacked, own = records.stacked(), np.repeat(np.arange(len(records.counts)), records.counts)
+        rows = np.arange(len(own)) if rows is None else rows
+        return cls(rows, stacked[rows], own[rows], records.counts[own[rows]])
+
+    def at(self, positions: npt.NDArray[np.intp]) -> Selection:
+        """Return some of them."""
+        return Selection(self.rows[positions], self.X[positions], self.own[positions], self.counts[positions])
+
+    @property
+    def each(self) -> npt.NDArray[np.intp]:
+        """0, 1, ...: with `own`, the entries of the samples' own classes in a matrix of scores."""
+        return np.arange(len(self.rows))
+
+
+def spread_rows(records: Records, columns: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
+    """Return at most `most` samples of the classes at `columns`, spread evenly over those with two or more samples.
+
+    Classes come in an order that depends on their samples alone: the choice knows no labels and no calls.
+    """
+    starts = np.cumsum(records.counts) - records.counts
+    several = [column for column in columns if records.counts[column] > 1]
+    if len(several) > most:
+        several.sort(key=lambda column: records.ordered[column].samples.rows[0].tobytes())
+    each = max(most // max(len(several), 1), 1)
+    rows = [starts[column] + np.arange(min(each, records.counts[column])) for column in several[:most]]
+    return np.concatenate(rows) if rows else np.empty(0, np.intp)

@@ -1,0 +1,51 @@
+"""One learning step: as the caller passes it, and as it is after validation."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy.typing as npt
+
+from hycal.validation import Doubles, Floats, Label
+
+
+@dataclass(frozen=True, eq=False)
+class LearningStep:
+    """The arguments of one `partial_fit`."""
+
+    X: Doubles
+    y: tuple[Label, ...]
+    domain: str | None
+    text: Mapping[Label, Doubles]
+
+    def rows(self, wanted: Sequence[int]) -> LearningStep:
+        """Return the step with these rows only, in this order."""
+        return replace(self, X=self.X[list(wanted)], y=tuple(self.y[row] for row in wanted))
+
+    def relabelled(self, rename: Callable[[Label], Label]) -> LearningStep:
+        """Return the step with every label renamed."""
+        y = tuple(rename(label) for label in self.y)
+        return replace(self, y=y, text={rename(label): vector for label, vector in self.text.items()})
+
+    def cast(self, dtype: npt.DTypeLike) -> LearningStep:
+        """Return the step with embeddings of another precision."""
+        return replace(self, X=self.X.astype(dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A validated learning step: rows by label, one domain (None where the caller named none), text by label."""
+
+    samples: Mapping[Label, Floats]
+    domain: str | None
+    text: Mapping[Label, Floats]
+
+    @classmethod
+    def of(cls, X: Floats, labels: Sequence[Label], domain: str | None, text: Mapping[Label, Floats]) -> Step:
+        """Group the rows of X by label."""
+        rows: defaultdict[Label, list[int]] = defaultdict(list)
+        for row, label in enumerate(labels):
+            rows[label].append(row)
+        return cls({label: X[indices] for label, indices in rows.items()}, domain, text)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hycal.encoders.catalog import find_spec, list_encoders
+from hycal.encoders.files import cache_dir, encoder_dir, layouts, locate
+from hycal.encoders.fingerprint import check_same_space, fingerprint
+from hycal.encoders.loading import load_encoder
+from hycal.encoders.preprocessing import Preprocessing
+from hycal.errors import HyCalError
+
+SPECS = list_encoders()
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_entries_are_complete(spec) -> None:
+    assert (spec.repo is not None) == (spec.kind == "hub")
+    assert (spec.wheel is not None) == (spec.kind == "wheel")
+    assert spec.dimension == 512
+    assert spec.licence
+    assert set(spec.files) in ({"image"}, {"image", "text", "tokenizer"}, {"weights", "config", "tokenizer"})
+    assert all(set(layout) for layout in layouts(spec))
+
+
+def test_names_are_unique() -> None:
+    assert len({spec.name for spec in SPECS}) == len(SPECS)
+
+
+def test_unknown_name_offers_the_nearest() -> None:
+    with pytest.raises(HyCalError, match=r"no encoder 'clip-vitb16'.*Did you mean 'clip-vit-b16'\?"):
+        find_spec("clip-vitb16")
+
+
+@pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.kind != "bundled"], ids=lambda spec: spec.name)
+def test_missing_files_are_named_with_place_and_two_ways(spec, empty_cache: Path) -> None:
+    with pytest.raises(HyCalError) as caught:
+        load_encoder(spec.name)
+    message = str(caught.value)
+    for name in spec.files.values():
+        assert Path(name).name in message
+    assert str(empty_cache / "encoders" / spec.name) in message
+    assert f"hycal encoders get {spec.name}" in message
+    assert "--weights" in message
+
+
+def test_a_folder_may_be_flat(tmp_path: Path) -> None:
+    (tmp_path / "text_model.onnx").touch()
+    assert locate(find_spec("clip-vit-b16"), weights=tmp_path).found["text"] == tmp_path / "text_model.onnx"
+
+
+def test_backend_that_an_encoder_does_not_have() -> None:
+    with pytest.raises(HyCalError, match="'builtin' has no back end 'open_clip'; expected one of onnx"):
+        load_encoder("builtin", backend="open_clip")
+
+
+def test_cache_folder_follows_the_environment() -> None:
+    assert cache_dir({"HYCAL_CACHE": "/a", "XDG_CACHE_HOME": "/b"}) == Path("/a")
+    assert cache_dir({"XDG_CACHE_HOME": "/b"}) == Path("/b/hycal")
+    assert cache_dir({}) == Path.home() / ".cache" / "hycal"
+    assert encoder_dir(find_spec("clip-vit-b16"), backend="open_clip").name == "clip-vit-b16@open_clip"
+
+
+def test_fingerprint_changes_with_each_part() -> None:
+    seen = {
+        fingerprint(parts=parts, preprocessing=preprocessing)
+        for parts in ({"image": "a"}, {"image": "b"}, {"image": "a", "tokenizer": "c"})
+        for preprocessing in (Preprocessing(), Preprocessing(interpolation="bilinear"), Preprocessing(resize=256))
+    }
+    assert len(seen) == 9
+
+
+def test_mixed_spaces_are_an_error() -> None:
+    check_same_space([], owner="it")
+    with pytest.raises(HyCalError, match=r"cats.hycal would mix embeddings of 2 encoders \(fingerprints a1, b2\)"):
+        check_same_space(["b2", "a1", "b2"], owner="cats.hycal")

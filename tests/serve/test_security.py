@@ -1,0 +1,299 @@
+"""Strangers: other hosts, other sites, no token, too much, and files that mean harm."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+from starlette.responses import Response
+
+from hycal.errors import HyCalError
+from hycal.serve.security import Door, Guard
+from hycal.serve.server import address
+from tests.serve.building import client_of, files, new_service, picture, teach
+
+TOKEN = "0123456789abcdef-token"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil", ""])
+def test_names_that_are_not_ours_learn_nothing(taught, host):
+    assert taught.get("/api/classes", headers={"host": host}).status_code == 403
+    assert taught.get("/", headers={"host": host}).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9", "127.0.0.1:1234", "[::1]:8000"])
+def test_names_of_this_machine_do(taught, host):
+    assert taught.get("/api/classes", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "::1"])
+def test_the_link_that_is_printed_opens_the_page(tmp_path, host):
+    door = Door(host)
+    with client_of(new_service(tmp_path / "m.hycal"), door) as client:
+        assert client.get(address(door, 8000)).status_code == 200
+        assert client.get("/", headers={"host": "127.0.0.3:8000"}).status_code == 403
+
+
+WRITES = ["learn", "correct", "rename", "forget", "undo", "images", "classify", "answers", "classify-embeddings"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://localhost:9999"},
+        {"origin": "http://localhost:8000.evil.example"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site", "origin": "http://localhost:8000"},
+    ],
+)
+def test_other_sites_change_nothing(taught, headers):
+    before = taught.get("/api/info").json()
+    for path in WRITES:
+        assert taught.post(f"/api/{path}", headers=headers).status_code == 403, path
+    assert taught.get("/api/info").json() == before
+
+
+def test_our_own_page_may(taught):
+    headers = {"origin": "http://localhost:8000", "sec-fetch-site": "same-origin"}
+    assert taught.post("/api/undo", headers=headers).status_code == 200
+
+
+def test_other_addresses_need_a_good_token():
+    with pytest.raises(HyCalError, match="needs a token"):
+        Door("0.0.0.0")
+    with pytest.raises(HyCalError, match="16 ASCII characters"):
+        Door("0.0.0.0", "short")
+    assert len(Door.opened("0.0.0.0", None).token) >= 32
+    assert Door.opened("127.0.0.1", None).token is None
+
+
+@pytest.fixture
+def locked(tmp_path):
+    with client_of(new_service(tmp_path / "m.hycal"), Door("0.0.0.0", TOKEN), follow_redirects=False) as client:
+        yield client
+
+
+def test_nothing_without_the_token(locked):
+    for path in ("/", "/main.js", "/api/info", "/api/classes", "/api/thumbnails/00", "/openapi.json"):
+        assert locked.get(path).status_code == 401
+    assert locked.post("/api/undo").status_code == 401
+    assert locked.get("/api/info", headers={"authorization": f"Bearer {TOKEN}x"}).status_code == 401
+    assert locked.get("/api/info", headers={"authorization": "Bearer ä".encode()}).status_code == 401
+    assert locked.get("/api/info", headers={"cookie": "hycal-8000=;;\x01="}).status_code == 401
+    assert locked.get("/?token=wrong").status_code == 401
+    assert locked.get("/api/health").json()["status"] == "ok"
+
+
+def test_the_token_as_header_or_cookie(locked):
+    assert locked.get("/api/info", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+    entered = locked.get(f"/?token={TOKEN}")
+    assert entered.status_code == 303
+    assert entered.headers["location"] == "/"
+    cookie = entered.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert locked.get("/api/info").status_code == 200  # the client keeps the cookie
+    assert locked.post("/api/undo", headers={"origin": "http://evil.example"}).status_code == 403
+
+
+def test_a_token_of_any_characters_opens_by_the_printed_link(tmp_path):
+    door = Door("localhost", 'a+b&c#d%41 e=f;"g\\h?/ij')
+    with client_of(new_service(tmp_path / "m.hycal"), door) as client:
+        assert client.get(address(door, 8000)).status_code == 200
+        assert client.get("/api/info").status_code == 200  # by the cookie
+
+
+@pytest.mark.parametrize("other", ['prefs={"theme":"dark"}', "name=Ren\xe9", "a b=c", "@=1"])
+def test_cookies_of_other_programs_on_the_host_do_no_harm(locked, other):
+    headers = {"cookie": f"{other}; hycal-8000={TOKEN}".encode("latin-1")}
+    assert locked.get("/api/info", headers=headers).status_code == 200
+
+
+def test_answers_forbid_everything_from_elsewhere(taught):
+    for path in ("/", "/main.js", "/api/info", "/nothing"):
+        headers = taught.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == "no-store"
+
+
+def test_the_page_is_whole_and_names_no_other_host(client):
+    page = client.get("/").text
+    assert '<script type="module" src="main.js">' in page
+    for name in ("main", "ask", "card", "teach", "classes", "map", "history", "store", "api", "dom", "files"):
+        script = client.get(f"/{name}.js")
+        assert script.status_code == 200
+        assert "http://" not in script.text.replace("http://www.w3.org/2000/svg", "")
+        assert "https://" not in script.text
+    for path in ("/../app.py", "/%2e%2e/app.py", "/..%2fapp.py", "/page/../../app.py", "//etc/passwd"):
+        assert client.get(path).status_code in (400, 404)
+
+
+# Uploads
+
+
+@pytest.fixture
+def small(tmp_path):
+    service = new_service(
+        tmp_path / "small.hycal", request_bytes=60_000, image_bytes=20_000, image_pixels=10_000, images=4, rows=10
+    )
+    with client_of(service) as client:
+        teach(client)
+        yield client
+
+
+def test_limits(small):
+    assert small.post("/api/images", files=files(*[picture("red")] * 5)).status_code == 400
+    assert small.post("/api/images", files=files(b"x" * 70_000)).status_code == 413
+    told = small.post("/api/images", files=files(picture("red", side=96), picture("red", side=101))).json()["images"]
+    assert "bytes; the limit is 20,000" in told[0]["problem"]
+    assert small.post("/api/classify-embeddings", json={"rows": [[1.0] * 48] * 11}).status_code == 400
+
+
+def test_a_body_without_a_length_ends_at_the_limit(small):
+    def endless():
+        for _ in range(1000):
+            yield b"x" * 1000
+
+    answer = small.post("/api/classify-embeddings", content=endless())
+    assert answer.status_code == 413
+
+
+def test_only_so_many_requests_are_let_in_and_the_others_are_told(tmp_path):
+    async def ask(app, path: str) -> int:
+        sent = []
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "query_string": b"",
+            "headers": [(b"host", b"localhost:8000")],
+        }
+
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message):
+            sent.append(message)
+
+        await app(scope, receive, send)
+        return sent[0]["status"]
+
+    async def crowd() -> tuple[list[int], int, int]:
+        held = asyncio.Event()
+
+        async def slow(scope, receive, send):
+            await held.wait()
+            await Response("done")(scope, receive, send)
+
+        guard = Guard(slow, Door(), most_bytes=1, most_requests=2)
+        inside = [asyncio.create_task(ask(guard, "/api/info")) for _ in range(2)]
+        await asyncio.sleep(0)
+        refused = await ask(guard, "/api/info")
+        held.set()
+        healthy = await ask(guard, "/api/health")
+        return [await task for task in inside], refused, healthy
+
+    assert asyncio.run(crowd()) == ([200, 200], 503, 200)
+
+
+LONE = '"\\ud800"'  # half of a pair: JSON has an escape for it, and UTF-8 has not
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("forget", f'{{"name": {LONE}}}'),
+        ("forget", f"{{{LONE}: 1}}"),
+        ("forget", '{"name": NaN}'),
+        ("forget", '{"image": -Infinity}'),
+        ("rename", f'{{"old": {LONE}, "new": "a"}}'),
+        ("rename", f'{{"old": "colour/red", "new": {LONE}}}'),
+        ("correct", '{"image": "IMAGE", "label": "colour/\\ud800"}'),
+        ("learn", '{"labels": {"IMAGE": "colour/\\ud800"}}'),
+        ("learn", f'{{"labels": {{{LONE}: "colour/red"}}}}'),
+        ("answers", f'{{"images": [{LONE}, Infinity]}}'),
+        ("undo", f'{{"only_if": {LONE}}}'),
+        ("classify-embeddings", f'{{"rows": [[{LONE}]]}}'),
+        ("classify-embeddings", '{"rows": [[NaN]]}'),
+    ],
+)
+def test_json_that_cannot_be_told_again_is_refused_all_the_same(taught, route, body):
+    image = taught.post("/api/images", files=files(picture("green", 1))).json()["images"][0]["image"]
+    before = taught.get("/api/info").json()
+    kind = {"content-type": "application/json"}
+    told = taught.post(f"/api/{route}", content=body.replace("IMAGE", image), headers=kind)
+    assert told.status_code in (400, 422), told.text
+    assert told.json()["detail"]
+    assert taught.get("/api/info").json() == before
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"name": "x" * 50_000}, {"x" * 50_000: 1}, {"name": ["x"] * 10_000}, {str(number): 1 for number in range(4_000)}],
+)
+def test_what_is_wrong_is_told_and_not_repeated(small, body):
+    told = small.post("/api/forget", json=body)
+    assert told.status_code == 422
+    assert len(told.content) < 4_000
+    first = told.json()["detail"][0]
+    assert first["loc"][0] == "body"
+    assert first["msg"]
+
+
+def bomb(side: int) -> bytes:
+    """A PNG of side x side pixels in a few bytes."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    parts = chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(b"\0" * 100)), chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def truncated() -> bytes:
+    return picture("red", 1, side=64)[:200]
+
+
+def script() -> bytes:
+    return b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
+
+
+def strip() -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(np.zeros((1, 5000), np.uint8)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("content", [b"", b"junk", bomb(60_000), bomb(9_000), truncated(), script(), strip()])
+def test_files_that_mean_harm_are_told_and_the_others_are_seen(taught, content):
+    told = taught.post("/api/classify", files=files(content, picture("red", 9)))
+    assert told.status_code == 200
+    bad, good = told.json()["answers"]
+    assert bad["problem"]
+    assert bad["image"] is None
+    assert bad["candidates"] == []
+    assert good["candidates"][0]["label"] == "colour/red"
+
+
+NAMES = ["../../etc/passwd", "/etc/passwd", "C:\\boot.ini", "a\x00b.png", "\x1b[31m.png", "é.png"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_shown_and_never_opened(tmp_path, taught, service, name):
+    sent = taught.post("/api/images", files=files(picture("green", 5), name=name)).json()["images"][0]
+    taught.post("/api/learn", json={"labels": {sent["image"]: "colour/green"}})
+    assert {path.name for path in tmp_path.iterdir()} == {"m.hycal", "m.hycal.journal", ".m.hycal.lock"}
+    (example,) = service.state.shelves["colour/green"].examples
+    assert example.name.isprintable()
+    assert taught.get("/api/examples?label=colour/green").json()["examples"][0]["name"] == example.name
