@@ -25,7 +25,7 @@ def test_the_first_example_runs(tmp_path, monkeypatch, capsys):
 
 
 def test_the_example_past_the_paper_runs():
-    section, names = README.read_text().split("## Past the paper")[1], {}
+    section, names = README.read_text().split("## Beyond the paper")[1], {}
     exec(re.search(r"```python\n(.*?)```", section, re.DOTALL)[1], names)
     clf, domain = names["clf"], names["domain"]
     assert clf.score(domain.test_x, [f"{names['name']}/{number}" for number in domain.test_y]) > 0.8

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.past_streams import SEEDS, Kept, cars, five, learned, measured, xd8
+from benchmarks.hierarchical_streams import SEEDS, Kept, cars, five, learned, measured, xd8
 from benchmarks.real import Domain
 from hycal import HierarchicalHyCal
 from hycal.algebra.hierarchy import Hierarchy, Prior

@@ -1,4 +1,4 @@
-"""Streams, methods and measures of `benchmarks.past`: five real domains, the bundled xd8 embeddings, cars with text."""
+"""Streams, methods and measures of `benchmarks.hierarchical`: five real domains, the xd8 embeddings, cars with text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HierarchicalHyCal beside every other method, defaults only: python -m benchmarks.past.
+"""HierarchicalHyCal beside every other method, defaults only: python -m benchmarks.hierarchical.
 
 Tables: accuracy after the last step and calibration error on five real domains (balanced, cross-scale and high-scale
 shots, four seeds, images alone), the same on the bundled xd8 embeddings, cars with text, pixels, rejection of unknown
@@ -17,8 +17,20 @@ from pathlib import Path
 import numpy as np
 from scipy.special import logsumexp
 
-from benchmarks.past_ablation import ablation_table
-from benchmarks.past_streams import METHODS, SEEDS, SHOTS, TEXT, Kept, cars, digits, five, learned, measured, xd8
+from benchmarks.hierarchical_ablation import ablation_table
+from benchmarks.hierarchical_streams import (
+    METHODS,
+    SEEDS,
+    SHOTS,
+    TEXT,
+    Kept,
+    cars,
+    digits,
+    five,
+    learned,
+    measured,
+    xd8,
+)
 from benchmarks.real import Domain
 from hycal import HierarchicalHyCal
 from hycal.base import IncrementalClassifier
@@ -177,7 +189,7 @@ def tuning_table(queries: int, rows: Sequence[str]) -> None:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("out/past.json"))
+    parser.add_argument("--out", type=Path, default=Path("out/hierarchical.json"))
     parser.add_argument(
         "--only", nargs="*", choices=["five", "xd8", "text", "pixels", "rejection", "cost", "tune", "ablation"]
     )
