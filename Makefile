@@ -66,7 +66,7 @@ audit: $(READY)  ## every dependency with version and licence; known vulnerabili
 	$(BIN)/python tools/audit.py --pip-audit .venv-audit/bin/pip-audit
 
 bench: $(READY)  ## speed and memory against the dense reference
-	$(BIN)/python -m benchmarks.scoring
+	$(BIN)/python -m benchmarks.dense_comparison
 
 methods: $(READY)  ## time, memory and accuracy of every method on real embeddings
 	$(BIN)/python -m benchmarks.methods

@@ -11,7 +11,6 @@ comes first, so it also pays for reading the disk. Ends with code 1 if the media
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
+from benchmarks.domains import data_folder
 from hycal.embedding import EmbeddingCache, ImageFile, embed
 from hycal.embedding.decoding import decode
 from hycal.embedding.pipeline import BATCH
@@ -32,7 +32,6 @@ from hycal.encoders.files import locate, require
 from hycal.encoders.protocol import Encoder
 from hycal.validation import Floats
 
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 TARGET = 0.8
 
 
@@ -110,7 +109,7 @@ def measure(paths: list[Path], name: str, size: int) -> Iterator[tuple[Timed, Ti
 def main() -> None:
     """Measure, print, and fail below the target."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    images = Path(os.environ.get("HYCAL_DATA", BESIDE)) / "xd8-images"
+    images = data_folder() / "xd8-images"
     parser.add_argument("images", type=Path, nargs="?", default=images, help="folder of images")
     parser.add_argument("--encoder", default="builtin")
     parser.add_argument("--size", type=int, help="how many images, evenly over the folder; all without it")

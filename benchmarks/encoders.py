@@ -10,7 +10,6 @@ a second run is immediate. The classifier is the nearest class mean; the same sh
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.domains import data_folder
 from hycal import NCM
 from hycal.commands._progress import embedding_progress
 from hycal.data.bundled import EmbeddedDomain, load_xd8, xd8_provenance
@@ -27,8 +27,6 @@ from hycal.embedding import EmbeddingCache
 from hycal.encoders import load_encoder
 from hycal.encoders.files import cache_dir
 from hycal.validation import Doubles
-
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def embed_images(root: Path, console: Console) -> dict[str, EmbeddedDomain]:
@@ -84,7 +82,7 @@ def show(encoded: Mapping[str, Mapping[str, EmbeddedDomain]], *, shots: int, dra
 def main() -> None:
     """Measure both encoders on every discipline, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    images = Path(os.environ.get("HYCAL_DATA", BESIDE)) / "xd8-images"
+    images = data_folder() / "xd8-images"
     parser.add_argument("images", type=Path, nargs="?", default=images)
     parser.add_argument("--shots", type=int, default=5)
     parser.add_argument("--draws", type=int, default=10)

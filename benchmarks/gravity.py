@@ -12,13 +12,11 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from benchmarks.real import Domain, missing, stream
+from benchmarks.domains import Domain, all_queries, disciplines, missing, stream
 from hycal import KLDA, NCM, SLDA, FeCAM, HyCal, RanPAC
 from hycal.base import IncrementalClassifier
 from hycal.bench.metrics import interval
-from hycal.data import load_xd8
 from hycal.gravity import CLAIMS, DomainFlow, Gravity, domain_flow, measure, pooled
 from hycal.gravity.tables import markdown, sheets, summary
 
@@ -35,25 +33,6 @@ METHODS: Mapping[str, Callable[[], IncrementalClassifier]] = {
 }
 
 
-def disciplines() -> list[Domain]:
-    """Return the bundled embeddings as domains."""
-
-    def names(domain: str, classes: Sequence[str], y: npt.NDArray[np.int64]) -> npt.NDArray[np.str_]:
-        return np.array([f"{domain}/{classes[label]}" for label in y])
-
-    return [
-        Domain(
-            name,
-            one.train_x,
-            names(name, one.class_names, one.train_y),
-            one.test_x,
-            names(name, one.class_names, one.test_y),
-            None,
-        )
-        for name, one in load_xd8().items()
-    ]
-
-
 def learned(
     method: Callable[[], IncrementalClassifier], domains: Sequence[Domain], shots: Mapping[str, int], seed: int
 ) -> IncrementalClassifier:
@@ -66,16 +45,11 @@ def learned(
     return classifier
 
 
-def asked(domains: Sequence[Domain]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.str_]]:
-    """Return all queries with their labels."""
-    return np.concatenate([one.queries for one in domains]), np.concatenate([one.answers for one in domains])
-
-
 def observe(domains: Sequence[Domain], seeds: Sequence[int], methods: Sequence[str]) -> dict[str, Gravity]:
     """Print and return the gravity of every method, all classes having as many shots."""
     shots = dict.fromkeys((domain.name for domain in domains), RICH)
     found = {
-        name: pooled([measure(learned(METHODS[name], domains, shots, seed), *asked(domains)) for seed in seeds])
+        name: pooled([measure(learned(METHODS[name], domains, shots, seed), *all_queries(domains)) for seed in seeds])
         for name in methods
     }
     print(f"\n{RICH} shots, {len(seeds)} seeds together. Percent; rank correlations over domains, * where p < 0.05")
@@ -106,7 +80,7 @@ def intervene(domains: Sequence[Domain], seeds: Sequence[int], methods: Sequence
 
 
 def _changes(method: Callable[[], IncrementalClassifier], domains: Sequence[Domain], seed: int) -> list[list[float]]:
-    queries = asked(domains)
+    queries = all_queries(domains)
     poor = dict.fromkeys((domain.name for domain in domains), POOR)
     before = domain_flow(learned(method, domains, poor, seed), *queries)
     changes = []
@@ -136,7 +110,7 @@ def main() -> None:
         data["A stream of five, CLIP ViT-B/32"] = stream(queries=options.queries)
     seeds = range(options.seeds)
     for title, domains in data.items():
-        print(f"\n# {title}: {len(domains)} domains, {len(asked(domains)[1]):,} queries")
+        print(f"\n# {title}: {len(domains)} domains, {len(all_queries(domains)[1]):,} queries")
         found = observe(domains, seeds, options.only)
         for name in options.only[:2]:
             print(f"\n{name}: {summary(found[name])}\n\n{markdown(sheets(found[name])[:2])}")

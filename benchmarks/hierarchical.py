@@ -17,28 +17,30 @@ from pathlib import Path
 import numpy as np
 from scipy.special import logsumexp
 
+from benchmarks.domains import Domain
 from benchmarks.hierarchical_ablation import ablation_table
 from benchmarks.hierarchical_streams import (
     METHODS,
     SEEDS,
     SHOTS,
     TEXT,
-    Kept,
+    CellCache,
     cars,
     digits,
-    five,
+    five_domains,
     learned,
     measured,
     xd8,
 )
-from benchmarks.real import Domain
 from hycal import HierarchicalHyCal
 from hycal.base import IncrementalClassifier
 from hycal.bench.metrics import auroc, false_positives
 from hycal.validation import Doubles
 
 
-def accuracy_table(title: str, domains: Callable[[str, int], list[Domain]], kept: Kept, rows: Sequence[str]) -> None:
+def accuracy_table(
+    title: str, domains: Callable[[str, int], list[Domain]], kept: CellCache, rows: Sequence[str]
+) -> None:
     """Print accuracy after the last step and calibration error of every method, means over seeds."""
     print(f"\n{title}: accuracy after the last step, and calibration error, means of seeds {SEEDS}")
     print(f"{'':18}" + "".join(f"{setting:>14}{'ECE':>7}" for setting in SHOTS), flush=True)
@@ -112,7 +114,7 @@ def rejection_table(queries: int) -> None:
     cases: dict[str, list[dict[str, tuple[float, float]]]] = {}
     for seed in SEEDS[:3]:
         for source, domains in (
-            ("five", five("cross-scale", seed, queries)),
+            ("five", five_domains("cross-scale", seed, queries)),
             ("xd8", xd8("cross-scale", seed)),
         ):
             rng = np.random.default_rng(seed)
@@ -148,7 +150,7 @@ def _rejection(domains: Sequence[Domain], known: set[str]) -> dict[str, tuple[fl
 def cost_table() -> None:
     """Print the cost of learning and scoring beside HyCal, the best of five runs each in turn."""
     print("\nCost beside HyCal on the cross-scale stream: seconds, best of five, and the ratio")
-    domains = five("cross-scale", 0, 800)
+    domains = five_domains("cross-scale", 0, 800)
     X = np.concatenate([domain.queries for domain in domains])
     best: dict[str, Doubles] = {}
     for _ in range(5):
@@ -167,7 +169,7 @@ def cost_table() -> None:
 
 def tuning_table(queries: int, rows: Sequence[str]) -> None:
     """Print what `tune()` takes and changes on the balanced stream of the five domains, seed 0."""
-    domains = five("balanced", 0, queries)
+    domains = five_domains("balanced", 0, queries)
     samples = sum(len(domain.y) for domain in domains)
     print(f"\nTuning by {samples} samples of five domains: accuracy and calibration error, seconds (of processors)")
     print(f"{'':18}{'default':>9}{'ECE':>6}{'tuned':>8}{'ECE':>6}{'seconds':>10}", flush=True)
@@ -196,10 +198,10 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--queries", type=int, default=800, help="of each of the five domains, evenly spaced")
     options = parser.parse_args()
-    kept, queries = Kept(options.out), options.queries
+    kept, queries = CellCache(options.out), options.queries
     tables: Mapping[str, Callable[[], None]] = {
         "five": lambda: accuracy_table(
-            f"Five domains of {queries} queries", lambda s, k: five(s, k, queries), kept, options.methods
+            f"Five domains of {queries} queries", lambda s, k: five_domains(s, k, queries), kept, options.methods
         ),
         "xd8": lambda: accuracy_table("xd8", xd8, kept, options.methods),
         "text": text_table,

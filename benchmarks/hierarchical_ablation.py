@@ -14,8 +14,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.hierarchical_streams import SEEDS, Kept, cars, five, learned, measured, xd8
-from benchmarks.real import Domain
+from benchmarks.domains import Domain
+from benchmarks.hierarchical_streams import SEEDS, CellCache, cars, five_domains, learned, measured, xd8
 from hycal import HierarchicalHyCal
 from hycal.algebra.hierarchy import Hierarchy, Prior
 from hycal.algebra.hierarchy_fit import build
@@ -29,7 +29,7 @@ _SETTINGS: Mapping[str, Callable[[int, int], list[Domain]]] = {
     "xd8 balanced": lambda seed, queries: xd8("balanced", seed),
     "xd8 cross": lambda seed, queries: xd8("cross-scale", seed),
     "xd8 high": lambda seed, queries: xd8("high-scale", seed),
-    "five balanced": lambda seed, queries: five("balanced", seed, queries),
+    "five balanced": lambda seed, queries: five_domains("balanced", seed, queries),
 }
 _SHOTS = (2, 5, 10, 16)
 
@@ -103,7 +103,7 @@ _STRENGTHS: Mapping[str, float] = {
 _ONE_DOMAIN = "without domains"
 
 
-def ablation_table(queries: int, kept: Kept) -> None:
+def ablation_table(queries: int, kept: CellCache) -> None:
     """Print accuracy and calibration error without each part, and accuracy on cars with text."""
     print(f"\nWithout each part: accuracy after the last step, and calibration error, means of seeds {SEEDS}")
     print(f"{'':31}" + "".join(f"{name:>14}{'ECE':>6}" for name in _SETTINGS), flush=True)

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_digits
 
-from benchmarks.real import Domain, stream
-from benchmarks.stream import learned as in_order
+from benchmarks.domains import Domain, learn_in_order, stream
 from hycal import (
     GDA,
     KLDA,
@@ -62,7 +61,7 @@ TEXT: Mapping[str, Callable[[], IncrementalClassifier]] = {
 }
 
 
-def five(setting: str, seed: int, queries: int | None) -> list[Domain]:
+def five_domains(setting: str, seed: int, queries: int | None) -> list[Domain]:
     """Return the five domains with the shots of a setting, drawn by seed."""
     return [_drawn(domain, setting, seed) for domain in stream(shots=None, queries=queries)]
 
@@ -97,7 +96,7 @@ def xd8(setting: str, seed: int) -> list[Domain]:
 
 def learned(method: Callable[[], IncrementalClassifier], domains: Sequence[Domain]) -> IncrementalClassifier:
     """Learn the domains in order, with a new classifier."""
-    return in_order(method(), domains)
+    return learn_in_order(method(), domains)
 
 
 def measured(classifier: IncrementalClassifier, domains: Sequence[Domain]) -> tuple[float, float]:
@@ -111,7 +110,7 @@ def measured(classifier: IncrementalClassifier, domains: Sequence[Domain]) -> tu
     return accuracy, calibration_error(np.concatenate(chances), np.concatenate(hits))
 
 
-class Kept:
+class CellCache:
     """Measured cells in a JSON file, so that what was measured is not measured again."""
 
     def __init__(self, path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.real import folder, missing
+from benchmarks.domains import folder, missing
 from hycal import KLDA
 from hycal.validation import Floats
 

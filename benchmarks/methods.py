@@ -16,7 +16,7 @@ import time
 
 import numpy as np
 
-from benchmarks.real import folder, missing
+from benchmarks.domains import folder, missing
 from hycal import METHODS
 from hycal.classifiers.profiles import build, profiles
 from hycal.validation import Floats, unit_rows

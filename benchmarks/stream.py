@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.real import Domain, stream
+from benchmarks.domains import learn_in_order, stream
 from hycal import GDA, KLDA, NCM, SLDA, DualRAIL, FeCAM, HyCal, PrimalRAIL, RanPAC, TipAdapter, ZeroShot
 from hycal.base import IncrementalClassifier
 
@@ -44,13 +44,6 @@ TEXT: Mapping[str, Callable[[], IncrementalClassifier]] = {
 COLLAPSE = 2048  # Fourier features of the last table
 
 
-def learned(classifier: IncrementalClassifier, domains: Sequence[Domain]) -> IncrementalClassifier:
-    """Learn the domains in order."""
-    for domain in domains:
-        classifier.partial_fit(domain.X, domain.y, domain=domain.name, text=domain.text)
-    return classifier
-
-
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -65,21 +58,21 @@ def main() -> None:
         if options.only and name.split()[0] not in options.only:
             continue
         start = time.perf_counter()
-        classifier = learned(method(), domains)
+        classifier = learn_in_order(method(), domains)
         found = [domain.accuracy(classifier) for domain in domains]
         _row(name, [*found, float(np.mean(found)), time.perf_counter() - start])
     cars = [domain for domain in domains if domain.text is not None]
     print("\nWith text, each domain that has it alone")
     _head([domain.name for domain in cars])
     for name, method in TEXT.items():
-        _row(name, [domain.accuracy(learned(method(), [domain])) for domain in cars])
+        _row(name, [domain.accuracy(learn_in_order(method(), [domain])) for domain in cars])
     print(f"\nKLDA with D = {COLLAPSE}, mean over the domains so far after each step; N - C below D in brackets")
     scarce = [sum(len(d.y) - len(set(d.y)) for d in domains[: step + 1]) for step in range(len(domains))]
     _head([f"[{rank}]" if rank < COLLAPSE else str(rank) for rank in scarce])
     for mode in ("faithful", "regularised"):
         classifier, cells = KLDA(n_components=COLLAPSE, mode=mode), []
         for step in range(len(domains)):
-            learned(classifier, domains[step : step + 1])
+            learn_in_order(classifier, domains[step : step + 1])
             cells.append(float(np.mean([domain.accuracy(classifier) for domain in domains[: step + 1]])))
         _row(mode, cells)
 

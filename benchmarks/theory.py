@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import spearmanr
 
-from benchmarks.gravity import asked, disciplines, learned
+from benchmarks.domains import ROOT, Domain, all_queries, disciplines, missing, stream
+from benchmarks.gravity import learned
 from benchmarks.information import between, between_given, with_label
-from benchmarks.real import ROOT, Domain, missing, stream
 from hycal import HyCal
 from hycal.algebra.bank import GaussianBank, Shape
 from hycal.algebra.fusion import FUSIONS
@@ -67,7 +67,7 @@ def evidence(domains: Sequence[Domain], shots: int, seed: int, against: str, *, 
         Whether C and -M are z-scored over the candidates of each query, as HyCal does before it blends them.
     """
     model = learned(lambda: HyCal(fusion="image"), domains, {domain.name: shots for domain in domains}, seed)
-    X, y = asked(domains)
+    X, y = all_queries(domains)
     bank = GaussianBank.build(model._table.ordered, PAPER)
     cosines, closeness = (np.empty((len(X), len(model.classes_)), np.float32) for _ in range(2))
     cosines[:, bank.order], closeness[:, bank.order] = (part.T for part in bank.evaluate(X))

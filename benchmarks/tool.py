@@ -13,7 +13,7 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.correct import many_classes
+from benchmarks.synthetic import many_classes
 from hycal.data import load_xd8
 from hycal.export.onnx_head import export_onnx
 from hycal.project import Arrival, Example, Project, Space, State, changes, empty_state

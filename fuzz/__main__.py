@@ -39,7 +39,7 @@ def fuzz(target: Target, seconds: int, keep: Path) -> bool:
         command = [
             sys.executable,
             "-m",
-            "fuzz.one",
+            "fuzz.worker",
             target.name,
             *(f"-{name}={value}" for name, value in options.items()),
         ]

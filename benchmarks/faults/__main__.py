@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.faults.cases import CASES
-from benchmarks.faults.killing import Case, Outcome, Prepared
+from benchmarks.faults.kills import Case, Outcome, Prepared
 from benchmarks.faults.server import kill_server
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.faults.killing import Case
+from benchmarks.faults.kills import Case
 from hycal.cli import app
 from hycal.embedding import EmbeddingCache
 from hycal.project import Arrival, Example, Project, Space, empty_state

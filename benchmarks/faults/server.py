@@ -16,7 +16,7 @@ from pathlib import Path
 import uvicorn
 
 from benchmarks.faults.cases import SHOTS, image, learned, model
-from benchmarks.faults.killing import Outcome
+from benchmarks.faults.kills import Outcome
 from hycal.project import Project
 from hycal.serve.app import make_app
 from hycal.serve.service import Service

@@ -26,11 +26,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from benchmarks.correct import many_classes
-from benchmarks.load.clients import json_request, request
-from benchmarks.load.loading import load
-from benchmarks.load.serving import Served, served
-from benchmarks.load.soaking import soak
+from benchmarks.load.clients import json_request, load, request
+from benchmarks.load.server import Served, served
+from benchmarks.load.soak import soak
+from benchmarks.synthetic import many_classes
 from hycal.encoders import load_encoder
 from hycal.project import Project, State
 from hycal.project.answers import answer

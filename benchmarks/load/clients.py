@@ -1,4 +1,4 @@
-"""Clients that cost little: one asyncio loop, kept connections, requests that were made before."""
+"""Clients that cost little: one asyncio loop, kept connections, prepared requests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from benchmarks.load.server import Served
+
+_CORRECTING = 0.05  # seconds between an answer and the next correction
 
 
 @dataclass
@@ -77,3 +81,14 @@ async def _answered(kept: tuple[asyncio.StreamReader, asyncio.StreamWriter], con
     fields = dict(line.lower().split(": ", 1) for line in lines if line)
     await reader.readexactly(int(fields["content-length"]))
     return int(first.split()[1])
+
+
+async def load(
+    server: Served, requests: Sequence[bytes], changes: Sequence[bytes], *, clients: int, seconds: float
+) -> tuple[Tally, Tally]:
+    """Return what the clients saw, and what the correcting one did, if there is anything to correct."""
+    tally, changing = Tally(), Tally()
+    until = time.monotonic() + seconds
+    correcting = [ask(server.port, changes, changing, until=until, pause=_CORRECTING)] if changes else []
+    await asyncio.gather(*correcting, *(ask(server.port, requests, tally, until=until) for _ in range(clients)))
+    return tally, changing

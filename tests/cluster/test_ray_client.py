@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.load.serving import free_port
+from benchmarks.load.server import free_port
 from hycal.errors import HyCalError
 from hycal.parallel.cluster import each
 from tests.cluster.checks import check_embedding, check_grid, check_learning

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.real import missing, stream
-from benchmarks.stream import learned
+from benchmarks.domains import learn_in_order, missing, stream
 from hycal import GDA, KLDA, NCM, SLDA, DualRAIL, PrimalRAIL, RanPAC, TipAdapter, ZeroShot
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "the data are there")
@@ -28,7 +27,7 @@ def nearest_mean(domains):
 
 
 def mean_accuracy(classifier, domains):
-    learned(classifier, domains)
+    learn_in_order(classifier, domains)
     return float(np.mean([domain.accuracy(classifier) for domain in domains]))
 
 

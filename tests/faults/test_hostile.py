@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fuzz import seeds
-from fuzz.mutating import mutations
+from fuzz.mutations import mutations
 from fuzz.targets import TARGETS, Target
 from hycal import HyCalError
 from hycal.cli import app
@@ -197,7 +197,7 @@ def test_no_name_reaches_the_terminal_as_a_command(tmp_path: Path) -> None:
 
 
 def test_thousands_of_files_in_one_folder(tmp_path: Path) -> None:
-    """`python -m benchmarks.listing` measures 100,000."""
+    """`python -m benchmarks.folder_listing` measures 100,000."""
     for number in range(1000):
         (tmp_path / f"{number}.png").touch()
     found = list_images(tmp_path)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 CARELESS = """
 import time
 from pathlib import Path
-from benchmarks.faults.killing import AtTime, Case, Prepared
+from benchmarks.faults.kills import AtTime, Case, Prepared
 import sys
 
 def act(folder):

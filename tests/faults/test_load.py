@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.correct import many_classes
 from benchmarks.load.__main__ import corrections, embeddings
-from benchmarks.load.serving import served
-from benchmarks.load.soaking import Sample, judged, soak
+from benchmarks.load.server import served
+from benchmarks.load.soak import Sample, judged, soak
+from benchmarks.synthetic import many_classes
 from hycal.encoders import load_encoder
 from hycal.project import Project
 from hycal.project.images import space

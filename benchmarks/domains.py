@@ -1,4 +1,4 @@
-"""Real CLIP ViT-B/32 embeddings as a stream of domains."""
+"""Domains of real embeddings: a stream of five in CLIP ViT-B/32, and the bundled disciplines."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.base import IncrementalClassifier
+from hycal.data import load_xd8
 from hycal.validation import Floats
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,9 +43,14 @@ class Domain:
         return 100.0 * float(np.mean(classifier.predict(self.queries) == self.answers))
 
 
+def data_folder() -> Path:
+    """Return the folder of the development data: HYCAL_DATA, or shared/data beside the repository."""
+    return Path(os.environ.get("HYCAL_DATA", ROOT.parent / "shared" / "data"))
+
+
 def folder() -> Path:
-    """Return where the embeddings lie: HYCAL_DATA, or shared/data beside the repository."""
-    return Path(os.environ.get("HYCAL_DATA", ROOT.parent / "shared" / "data")) / "clip-vitb32"
+    """Return the folder of the embeddings."""
+    return data_folder() / "clip-vitb32"
 
 
 def missing() -> str:
@@ -85,3 +91,34 @@ def _domain(name: str, shots: int | None, queries: int | None) -> Domain:
 
 def _labels(name: str, y: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
     return np.array([f"{name}/{label:03d}" for label in y])
+
+
+def disciplines() -> list[Domain]:
+    """Return the bundled embeddings as domains."""
+
+    def names(domain: str, classes: Sequence[str], y: npt.NDArray[np.int64]) -> npt.NDArray[np.str_]:
+        return np.array([f"{domain}/{classes[label]}" for label in y])
+
+    return [
+        Domain(
+            name,
+            one.train_x,
+            names(name, one.class_names, one.train_y),
+            one.test_x,
+            names(name, one.class_names, one.test_y),
+            None,
+        )
+        for name, one in load_xd8().items()
+    ]
+
+
+def all_queries(domains: Sequence[Domain]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.str_]]:
+    """Return all queries with their labels."""
+    return np.concatenate([one.queries for one in domains]), np.concatenate([one.answers for one in domains])
+
+
+def learn_in_order(classifier: IncrementalClassifier, domains: Sequence[Domain]) -> IncrementalClassifier:
+    """Learn the domains in order; return the classifier."""
+    for domain in domains:
+        classifier.partial_fit(domain.X, domain.y, domain=domain.name, text=domain.text)
+    return classifier

@@ -1,8 +1,8 @@
 """HyCal against the released-style dense loop, in the same run: learning, scoring, stored bytes; then growth.
 
-    python -m benchmarks.scoring            both tables
-    python -m benchmarks.scoring ratios     300 classes x 512-d, 5, 20 and 50 shots, 2,000 queries
-    python -m benchmarks.scoring growth     1k, 10k and 100k classes of 5 shots, 256 queries; needs 8 GB
+    python -m benchmarks.dense_comparison            both tables
+    python -m benchmarks.dense_comparison ratios     300 classes x 512-d, 5, 20 and 50 shots, 2,000 queries
+    python -m benchmarks.dense_comparison growth     1k, 10k and 100k classes of 5 shots, 256 queries; needs 8 GB
 
 The dense loop treats classes one by one, so it is timed on a part of them and scaled up. Every time is the best of a
 few runs. Absolute times depend on the machine and on what else it does; the ratios are the result.
@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import dense
+from benchmarks import dense_loop
 from hycal import HyCal
 from hycal.validation import Floats
 
@@ -80,15 +80,15 @@ def ratios(shots: int) -> None:
     queries /= np.linalg.norm(queries, axis=1, keepdims=True)
     scale = CLASSES / DENSE_CLASSES
 
-    gaussians = [dense.learn_class(samples[c], texts[c], 1e-4) for c in range(DENSE_CLASSES)]
+    gaussians = [dense_loop.learn_class(samples[c], texts[c], 1e-4) for c in range(DENSE_CLASSES)]
     dense_learn = scale * best_of(
-        2, lambda: [dense.learn_class(samples[c], texts[c], 1e-4) for c in range(DENSE_CLASSES)]
+        2, lambda: [dense_loop.learn_class(samples[c], texts[c], 1e-4) for c in range(DENSE_CLASSES)]
     )
     dense_measure = scale * best_of(
-        3, lambda: [dense.measure_class(queries, *gaussians[c], texts[c]) for c in range(DENSE_CLASSES)]
+        3, lambda: [dense_loop.measure_class(queries, *gaussians[c], texts[c]) for c in range(DENSE_CLASSES)]
     )
     full = rng.standard_normal((2, QUERIES, CLASSES), dtype=np.float32)
-    dense_score = dense_measure + best_of(3, lambda: dense.blend(full[0], full[1], [shots] * CLASSES, 10, 5))
+    dense_score = dense_measure + best_of(3, lambda: dense_loop.blend(full[0], full[1], [shots] * CLASSES, 10, 5))
 
     model = learned(samples, texts)
     bank = model._current().value.bank
@@ -151,7 +151,7 @@ def main() -> None:
     if options.table != "ratios":
         print("\nclasses  learn (5 shots)              score 256 queries             held for scoring")
         for classes in (1_000, 10_000, 100_000):
-            subprocess.run([sys.executable, "-m", "benchmarks.scoring", "--classes", str(classes)], check=True)
+            subprocess.run([sys.executable, "-m", "benchmarks.dense_comparison", "--classes", str(classes)], check=True)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.load.clients import Tally
-from benchmarks.load.loading import load
-from benchmarks.load.serving import Served
+from benchmarks.load.clients import Tally, load
+from benchmarks.load.server import Served
 
 CLIENTS = 8
 MOST_GROWTH = 0.05  # of the memory in half an hour, at the slope of the second half

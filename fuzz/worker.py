@@ -1,4 +1,4 @@
-"""One target under atheris, in a process of its own: python -m fuzz.one TARGET [options of libFuzzer].
+"""One target under atheris, in a process of its own: python -m fuzz.worker TARGET [options of libFuzzer].
 
 Whatever is no HyCalError ends it, and so does a memory beyond the bound, an input that takes too long, or any attempt
 to start a program, load a library, unpickle a class or open a connection.

@@ -1,6 +1,6 @@
 """Many files in one folder: how long `hycal` takes to list them, and how much memory.
 
-    python -m benchmarks.listing [--files 100000]
+    python -m benchmarks.folder_listing [--files 100000]
 
 The files are empty; reading and encoding them costs the same wherever they lie.
 """

@@ -1,6 +1,6 @@
 """From a correction to the answer of the corrected model, over HTTP, on a model of many classes.
 
-    python -m benchmarks.correct [CLASSES] [SHOTS]
+    python -m benchmarks.correction [CLASSES] [SHOTS]
 
 The image was sent and embedded before: this is what a person waits for after a click, without the browser's drawing;
 `make test-browser` prints that with it. Half of the corrections come while leave-one-out is computed for the table.
@@ -8,7 +8,6 @@ The image was sent and embedded before: this is what a person waits for after a 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -24,37 +23,16 @@ from pathlib import Path
 import numpy as np
 import uvicorn
 
+from benchmarks.synthetic import many_classes, synthetic_example
 from hycal.parallel.threads import keep_one_blas_thread
-from hycal.project import Arrival, Example, Project, Space, empty_state
+from hycal.project import Project, Space
 from hycal.serve.app import make_app
 from hycal.serve.service import Service
-from hycal.validation import Doubles
 
 WIDTH = 512
-THUMBNAIL = 2500
 CORRECTIONS = 100
 WARM = 3  # the first ones derive the model from nothing
 SECONDS_BETWEEN = 0.1
-
-
-def many_classes(path: Path, space: Space, *, classes: int, shots: int, seed: int = 0) -> Project:
-    """Write a model of synthetic classes with thumbnails of the usual size."""
-    rng = np.random.default_rng(seed)
-    means = rng.normal(size=(classes, space.dimension))
-    arrivals = [
-        Arrival(f"domain{number % 8}/class{number:04d}", _example(means[number], f"{number}-{shot}", rng))
-        for number in range(classes)
-        for shot in range(shots)
-    ]
-    project = Project(path, empty_state(space, has_text=False), journal=True)
-    project.learn(arrivals)
-    return project
-
-
-def _example(mean: Doubles, name: str, rng: np.random.Generator) -> Example:
-    row = mean + rng.normal(size=mean.shape)
-    unit = (row / np.linalg.norm(row)).astype(np.float32)
-    return Example(unit, hashlib.sha256(name.encode()).digest(), f"{name}.jpg", rng.bytes(THUMBNAIL))
 
 
 def _serve(service: Service) -> tuple[uvicorn.Server, threading.Thread, str]:
@@ -110,7 +88,9 @@ def main() -> None:
             f"{classes:,} classes of {shots} images, {size:.0f} MB, {os.cpu_count()} cores; {CORRECTIONS} corrections"
         )
         service = Service(project, None)
-        examples = [_example(rng.normal(size=WIDTH), f"new-{number}", rng) for number in range(CORRECTIONS + WARM)]
+        examples = [
+            synthetic_example(rng.normal(size=WIDTH), f"new-{number}", rng) for number in range(CORRECTIONS + WARM)
+        ]
         service._tray.put(examples)
         images = [example.identity.hex() for example in examples]
         server, thread, url = _serve(service)
