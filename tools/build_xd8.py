@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 
 from hycal._version import __version__
-from hycal.commands._progress import embedding_progress
+from hycal.commands._output import embedding_progress
 from hycal.data.bundled import write_domains
 from hycal.data.embedded import embed_sets, images_digest, in_order
 from hycal.data.folders import read_folder

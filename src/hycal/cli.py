@@ -28,10 +28,15 @@ class Commands(LazyGroup):
         Entry("merge", "hycal.commands.change:merge_command", "Make one model of two.", _MODELS),
         Entry("diff", "hycal.commands.show:diff_command", "Compare two models.", _MODELS),
         Entry("evaluate", "hycal.commands.evaluate:evaluate_command", "Test a model on labelled images.", _MODELS),
-        Entry("advise", "hycal.commands.evaluate:advise_command", "Find doubtful images and weak classes.", _MODELS),
+        Entry("advise", "hycal.commands.advise:advise_command", "Find doubtful images and weak classes.", _MODELS),
         Entry("methods", "hycal.commands.methods:methods_command", "Find the method that suits a model.", _MODELS),
         Entry("remake", "hycal.commands.methods:remake_command", "Make a model anew with another method.", _MODELS),
-        Entry("gravity", "hycal.commands.gravity:gravity_command", "Show which domain takes whose images.", _MODELS),
+        Entry(
+            "gravity",
+            "hycal.commands.gravity:gravity_command",
+            "Show how often images of one domain are classified into another.",
+            _MODELS,
+        ),
         Entry("export", "hycal.commands.export:export_command", "Write a model's head as ONNX.", _MODELS),
         Entry("serve", "hycal.commands.serve:serve_command", "Open a page and an API in front of a model.", _MODELS),
         Entry(

@@ -22,7 +22,7 @@ app.command("embed")(embed_command)
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Put the tiny encoder in the place of every named one, and the cache in the test's folder."""
-    monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name, *, weights, backend, threads=None: TinyEncoder())
+    monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name, **options: TinyEncoder())
     monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "cache"))
 
 

@@ -24,7 +24,7 @@ LABELS = [f"{domain}/{label}" for domain in ("art", "digit") for label in ("one"
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Put the tiny encoder in the place of every named one, and the cache in the test's folder."""
-    monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name, *, weights=None: TinyEncoder())
+    monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name, **options: TinyEncoder())
     monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "160")
 
@@ -142,8 +142,6 @@ def test_a_project_file_names_its_encoder(tmp_path: Path, monkeypatch: pytest.Mo
         model, model_file.Content({**content.manifest, "project": {"encoder_name": "tiny"}}, content.tensors)
     )
     asked: list[str] = []
-    monkeypatch.setattr(
-        hycal.encoders, "load_encoder", lambda name, *, weights=None: asked.append(name) or TinyEncoder()
-    )
+    monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name, **options: asked.append(name) or TinyEncoder())
     assert run(model, tmp_path / "photos").exit_code == 0
     assert asked == ["tiny"]

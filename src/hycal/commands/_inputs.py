@@ -1,19 +1,21 @@
-"""Labelled images to ask a model about: a folder, a manifest, or a table of embeddings, in the model's own terms."""
+"""What commands open: a model, its encoder, the embedding cache, and labelled images to test a model with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 
-from hycal.commands._output import say
-from hycal.commands.embed import embed_images
-from hycal.data.labelled import list_images
-from hycal.embedding import embed, is_table, read_table
+from hycal.commands._output import INTERRUPTED, embedding_progress, print_line
+from hycal.data.labelled import ListedImage, list_images
+from hycal.embedding import Embedded, EmbeddingCache, embed, is_table, read_table
 from hycal.embedding.store import space_of
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
@@ -21,9 +23,94 @@ from hycal.validation import Floats, Label
 
 if TYPE_CHECKING:
     from hycal.base import IncrementalClassifier
-    from hycal.project import Project
+    from hycal.encoders.catalog import Backend
+    from hycal.project import Project, State
 
+DEFAULT_ENCODER = "builtin"
 HELD_OUT = ("test", "val")  # of these, the first that there is: what was learned says little about what was not
+
+
+def load_encoder(name: str, weights: Path | None, backend: Backend = "onnx") -> Encoder:
+    """Return an encoder; the import of ONNX Runtime waits for this call."""
+    from hycal.encoders import load_encoder
+
+    return load_encoder(name, weights=weights, backend=backend)
+
+
+def encoder_of(state: State, asked: str | None, weights: Path | None) -> Encoder:
+    """Return the encoder that a model was learned with; raise if `asked` names another one."""
+    from hycal.project.images import check_encoder
+
+    own = state.space.name
+    if not own and asked is None:
+        raise HyCalError("This model does not say which encoder made its embeddings. Name it with --encoder.")
+    if own and asked not in (None, own):
+        raise HyCalError(
+            f"This model was learned with encoder {own!r}, so {asked!r} cannot be used with it: their embeddings "
+            f"cannot be compared. Leave --encoder out, or learn the images again into a new model."
+        )
+    encoder = load_encoder(asked or own, weights)
+    check_encoder(state, encoder)
+    return encoder
+
+
+def new_project(
+    path: Path, encoder: str | None, weights: Path | None, *, method: str | None = None, journal: bool = False
+) -> tuple[Project, Encoder]:
+    """Return an empty project and the encoder that it will learn with; the first change creates the file."""
+    from hycal.project import DEFAULT_METHOD, Project, empty_state
+    from hycal.project.images import space
+    from hycal.project.project import check_folder
+
+    check_folder(path)
+    tower = load_encoder(encoder or DEFAULT_ENCODER, weights)
+    empty = empty_state(space(tower), has_text=tower.has_text, method=method or DEFAULT_METHOD)
+    return Project(path, empty, journal=journal), tower
+
+
+@contextlib.contextmanager
+def embedding_cache(
+    encoder: Encoder, folder: Path | None, *, unchanged: str = "the model is as it was, and "
+) -> Iterator[EmbeddingCache]:
+    """Open the embedding cache in `folder`, by default the user's. On Ctrl+C say what is kept, and exit 130."""
+    from hycal.encoders.files import embeddings_folder
+
+    with EmbeddingCache.of(encoder, folder or embeddings_folder()) as store:
+        try:
+            yield store
+        except KeyboardInterrupt:
+            kept = f"{len(store):,} embeddings are kept. Run the same command again to go on."
+            print_line(Console(stderr=True), f"interrupted; {unchanged}{kept}")
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def embed_images(
+    images: Sequence[ListedImage],
+    encoder: Encoder,
+    cache: Path | None,
+    console: Console,
+    *,
+    way: Callable[..., Embedded] | None = None,
+) -> Embedded:
+    """Embed listed images through the cache, and print progress and a summary on `console`.
+
+    `way` embeds sources: by default `embed` in this process, else the same on a cluster.
+    """
+    began = time.monotonic()
+    with (
+        embedding_cache(encoder, cache, unchanged="") as store,
+        embedding_progress(console, total=len(images)) as watch,
+    ):
+        run = way or partial(embed, encoder=encoder)
+        result = run([image.source for image in images], store=store, watch=watch)
+    seconds = time.monotonic() - began
+    print_line(
+        console,
+        f"{len(images):,} files in {seconds:.1f} s: {result.encoded:,} images encoded with {encoder.name} "
+        f"({result.encoded / seconds:.1f} images/s), {len(result.rows) - result.encoded:,} known already, "
+        f"{len(result.skipped):,} skipped",
+    )
+    return result
 
 
 @dataclass(frozen=True)
@@ -45,12 +132,11 @@ def ask(source: Path, project: Project, choice: EncoderChoice, console: Console)
         return table.rows[list(wanted)], list(wanted.values())
     images = list_images(source)
     wanted = _wanted([(image.domain, image.label, image.split) for image in images], classifier, source, console)
-    encoder = _encoder(project, choice)
-    way = partial(embed, encoder=encoder)
-    result = embed_images([images[at] for at in wanted], encoder, choice.cache, way, console)
+    result = embed_images([images[at] for at in wanted], _encoder(project, choice), choice.cache, console)
     if not len(result.rows):
         raise HyCalError(f"None of the {len(wanted)} images in {source} can be used. {result.skipped[0].reason}")
     labels = list(wanted.values())
+    return result.rows, [labels[at] for at in result.kept]
     return result.rows, [labels[at] for at in result.kept]
 
 
@@ -72,9 +158,9 @@ def _wanted(
             f"{', '.join(sorted(names)[:3])}, ... Name the folders as the classes: DOMAIN/CLASS."
         )
     if split is not None:
-        say(console, f"{len(asked):,} images of the split {split!r} are asked, the others are left out")
+        print_line(console, f"{len(asked):,} images of the split {split!r} are asked, the others are left out")
     if len(wanted) < len(asked):
-        say(console, f"{len(asked) - len(wanted):,} images are left out: the model does not know their class")
+        print_line(console, f"{len(asked) - len(wanted):,} images are left out: the model does not know their class")
     return wanted
 
 
@@ -85,7 +171,6 @@ def _label(names: Mapping[str, Label], domain: str, name: str) -> Label | None:
 
 def _encoder(project: Project, choice: EncoderChoice) -> Encoder:
     """Return the encoder that the model was learned with, or say that this is another one."""
-    from hycal.encoders import load_encoder
 
     learned_in, name = project.state.classifier.encoder_, choice.name or project.state.space.name
     if not name:
@@ -93,7 +178,7 @@ def _encoder(project: Project, choice: EncoderChoice) -> Encoder:
             f"{project.path} does not name the encoder it was learned with. Pass it: --encoder NAME; "
             "`hycal encoders list` shows them."
         )
-    encoder = load_encoder(name, weights=choice.weights)
+    encoder = load_encoder(name, choice.weights)
     if learned_in not in (None, space_of(encoder), encoder.fingerprint):
         raise HyCalError(
             f"{project.path} was learned in the space {learned_in!r}, but encoder {name!r} gives "

@@ -1,22 +1,48 @@
-"""The option `--backend`, for every command that loads an encoder."""
+"""Arguments and options that several commands share, each defined once with its name and its help."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hycal.encoders.catalog import Backend
 
-BackendOption = Annotated[
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file.")]
+FirstModel = Annotated[Path, typer.Argument(metavar="A", help="A model.")]
+NewModel = Annotated[Path, typer.Option("--out", help="The new model's file.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+LabelledFolder = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="Folder of class folders, or a .csv or .jsonl manifest.")
+]
+Domain = Annotated[str | None, typer.Option("--domain", help="Domain of these classes; by default the folder's name.")]
+StrictSkips = Annotated[bool, typer.Option("--strict", help="End with code 3 if any file was skipped.")]
+
+ModelEncoder = Annotated[
+    str | None, typer.Option("--encoder", help="An encoder of `hycal encoders list`; by default the model's own.")
+]
+Weights = Annotated[Path | None, typer.Option("--weights", help="Folder or file with the encoder's weights.")]
+CacheFolder = Annotated[
+    Path | None, typer.Option("--cache", help="Folder of the embedding cache; by default the user's.")
+]
+BackendName = Annotated[
     str, typer.Option("--backend", help="onnx, transformers or open_clip; the last two need the extra torch.")
 ]
+Cluster = Annotated[
+    str,
+    typer.Option(
+        "--cluster",
+        help="Where to work: local:PROCESSES, ray:auto, ray://HOST:PORT, dask:tcp://HOST:PORT. See docs/scale.md.",
+    ),
+]
 
-_KNOWN: dict[str, Backend] = {"onnx": "onnx", "transformers": "transformers", "open_clip": "open_clip"}
+_BACKENDS: dict[str, Backend] = {"onnx": "onnx", "transformers": "transformers", "open_clip": "open_clip"}
 
 
-def backend_of(name: str) -> Backend:
-    """Return the back end called `name`, or end with the error of a wrong option."""
-    if name not in _KNOWN:
-        raise typer.BadParameter(f"{name!r} is unknown; expected one of {', '.join(_KNOWN)}", param_hint="--backend")
-    return _KNOWN[name]
+def check_backend(name: str) -> Backend:
+    """Return the back end called `name`, or exit with code 2, the code of a wrong option."""
+    if name not in _BACKENDS:
+        raise typer.BadParameter(f"{name!r} is unknown; expected one of {', '.join(_BACKENDS)}", param_hint="--backend")
+    return _BACKENDS[name]

@@ -1,21 +1,44 @@
-"""Lines for people, with names of files in them that strangers chose."""
+"""Everything that commands print: lines, tables, JSON, errors, receipts of changes, and progress."""
 
 from __future__ import annotations
 
+import functools
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-_WIDEST = 10_000
-CLUSTER_HELP = "Where to work: local:PROCESSES, ray:auto, ray://HOST:PORT, dask:tcp://HOST:PORT. See docs/scale.md."
+from hycal.embedding.outcomes import Skipped, Tick
+from hycal.errors import HyCalError
+
+if TYPE_CHECKING:
+    from hycal.project import Project, Receipt
+    from hycal.project.evaluation import Score
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+FOUND_SOMETHING = 3  # exit code under --strict
+INTERRUPTED = 130  # exit code after Ctrl+C
+
+_WIDEST_TABLE = 10_000
+_SKIPPED_SHOWN = 10
+_SECONDS_PER_LINE = 30.0
 
 
-def shown(text: str) -> str:
-    r"""Return `text` with everything a terminal would obey, or cannot show, as an escape.
+def escape_controls(text: str) -> str:
+    r"""Return `text` with an escape for each character that would control the terminal or cannot be shown.
 
     Examples
     --------
-    >>> shown("é\x1b[31m\udce9.jpg")
+    >>> escape_controls("é\x1b[31m\udce9.jpg")
     'é\\x1b[31m\\udce9.jpg'
     """
     if text.isprintable():
@@ -25,21 +48,161 @@ def shown(text: str) -> str:
     )
 
 
-def say(console: Console, line: str, *, label: str = "", style: str = "") -> None:
-    """Print one line as it is: no markup, no wrapping, after a coloured `label` if there is one."""
+def plain(text: str) -> Text:
+    """Return `text` as a table cell: control characters are escaped, and brackets are not markup."""
+    return Text(escape_controls(text))
+
+
+def print_line(console: Console, line: str, *, label: str = "", style: str = "", separator: str = ": ") -> None:
+    """Print one line without markup or wrapping, after a coloured `label` if there is one."""
     text = Text(label, style=style)
     if label:
-        text.append(": ", style="default")
-    text.append(shown(line), style="default")
+        text.append(separator, style="default")
+    text.append(escape_controls(line), style="default")
     console.print(text, highlight=False, soft_wrap=True)
 
 
-def show_table(table: Table) -> None:
-    """Print a table of which nothing is cut: on a terminal long names are folded, elsewhere it is as wide as it is."""
+def print_table(table: Table) -> None:
+    """Print a table without cutting it: a terminal folds long names, and a pipe gets one line for each row."""
     for column in table.columns:
         column.overflow = "fold"
     console = Console()
     if not console.is_terminal:
-        whole = console.measure(table, options=console.options.update(width=_WIDEST)).maximum
+        whole = console.measure(table, options=console.options.update(width=_WIDEST_TABLE)).maximum
         console = Console(width=max(console.width, whole))
     console.print(table)
+
+
+def print_json(value: Any) -> None:
+    """Print one line of JSON; characters that are not Unicode are escaped."""
+    typer.echo(json.dumps(value))
+
+
+def report_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """Print HyCalError and OSError, exit 1; other exceptions propagate."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except HyCalError as error:
+            message = str(error)
+        except BrokenPipeError:  # `hycal ... | head`: nobody reads a message
+            raise
+        except OSError as error:
+            where = "" if error.filename is None else f"{error.filename}: "
+            message = (
+                f"{where}{error.strerror or error}. The system refused; check that the path exists, that it may be "
+                "read and written, and that the disk has room."
+            )
+        print_line(Console(stderr=True), message, label="error", style="red")
+        raise typer.Exit(1)
+
+    return run
+
+
+def print_skipped(skipped: Sequence[Skipped], *, rest: str = "; --json lists all of them") -> None:
+    """Print the first skipped files with their reasons on standard error; `rest` says where the others are listed."""
+    console = Console(stderr=True)
+    for item in skipped[:_SKIPPED_SHOWN]:
+        print_line(console, f"{item.name}: {item.reason}", label="skipped", style="yellow")
+    if len(skipped) > _SKIPPED_SHOWN:
+        print_line(console, f"... and {len(skipped) - _SKIPPED_SHOWN:,} more{rest}")
+
+
+def skipped_json(skipped: Sequence[Skipped]) -> list[dict[str, str]]:
+    """Return the skipped files with their reasons as plain values."""
+    return [{"file": item.name, "reason": item.reason} for item in skipped]
+
+
+def score_json(score: Score) -> dict[str, Any]:
+    """Return a score as plain values."""
+    return {"right": score.right, "total": score.total, "accuracy": score.accuracy if score.total else None}
+
+
+def percent(score: Score) -> str:
+    """Return a score for people, such as "50.0% (2 of 4)"."""
+    return f"{score.accuracy:.1%} ({score.right:,} of {score.total:,})" if score.total else "-"
+
+
+def print_receipt(project: Project, receipt: Receipt, *, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
+    """Print what a change did, and the model's hash before and after; JSON also contains `more`."""
+    if as_json:
+        print_json({**_receipt_json(project, receipt), **(more or {})})
+        return
+    print_skipped(receipt.skipped)
+    console, state = Console(), project.state
+    same = "; the model is the same" if receipt.before == receipt.after else ""
+    print_line(console, f"{receipt.action}: {receipt.what}{same}")
+    print_line(console, f"{project.path}: {len(state.labels):,} classes, {len(state.examples):,} images")
+    print_line(console, f"model before {receipt.before}")
+    print_line(console, f"model after  {receipt.after}")
+
+
+def _receipt_json(project: Project, receipt: Receipt) -> dict[str, Any]:
+    return {
+        "model": str(project.path),
+        "action": receipt.action,
+        "what": receipt.what,
+        "before": receipt.before,
+        "after": receipt.after,
+        "changed": receipt.before != receipt.after,
+        "images": {str(label): count for label, count in receipt.images.items()},
+        "skipped": skipped_json(receipt.skipped),
+        "undoable": receipt.undoable,
+    }
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:.1f} images/s", style="progress.data.speed")
+
+
+@contextmanager
+def progress(
+    console: Console,
+    *columns: ProgressColumn,
+    total: int | None = None,
+    line: Callable[[int, int, float], str] | None = None,
+) -> Iterator[Callable[[int, int | None], None]]:
+    """Yield a function that shows how many steps are done, of how many.
+
+    Parameters
+    ----------
+    console : Console
+        A terminal shows a bar; anything else gets a line every 30 seconds.
+    *columns : ProgressColumn
+        The parts of the bar.
+    total : int, optional
+        All steps, if they are known before the first one is done.
+    line : callable, optional
+        Returns the line, given the steps done, all steps, and the seconds since the start. None: no lines.
+    """
+    began = printed = time.monotonic()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=total)
+
+        def show(done: int, of: int | None) -> None:
+            nonlocal printed
+            bar.update(task, completed=done, total=of)
+            now = time.monotonic()
+            if line and of and not console.is_terminal and now - printed >= _SECONDS_PER_LINE:
+                printed = now
+                print_line(console, line(done, of, now - began))
+
+        yield show
+
+
+@contextmanager
+def embedding_progress(console: Console, *, total: int) -> Iterator[Callable[[Tick], None]]:
+    """Yield a function for `embed(..., watch=)` that shows how many images are embedded."""
+
+    def line(done: int, of: int, seconds: float) -> str:
+        rate = done / seconds
+        left = (of - done) / rate / 60
+        return f"{done:,} of {of:,} images, {rate:.1f} images/s, {left:.0f} min left"
+
+    columns = (TextColumn("embedding"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+    with progress(console, *columns, total=total, line=line) as show:
+        yield lambda tick: show(tick.done, tick.total)

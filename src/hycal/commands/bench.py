@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from hycal.bench.setting_form import SAMPLING
 from hycal.bench.settings import list_settings, load_setting, load_settings
-from hycal.commands._failing import told
-from hycal.commands._output import CLUSTER_HELP, show_table
+from hycal.commands._options import Cluster
+from hycal.commands._output import plain, print_line, print_table, progress, report_errors
 from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Run the benchmark and report it.")
 
-_SECONDS_PER_LINE = 30.0
+_PROGRESS = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results; a run goes on with what is there.")]
 Embeddings = Annotated[
     Path | None, typer.Option(help="Folder with one DOMAIN.npz each; the xd8 settings use the bundled ones without it.")
@@ -47,14 +44,14 @@ def list_command() -> None:
         orders = " ".join(("default", *setting.orders))
         row = (setting.title, setting.protocol, str(len(setting.domains)), str(classes), f"{images:,}", orders)
         table.add_row(name, *row)
-    show_table(table)
-    console.print(f"methods: {', '.join(METHODS)}", highlight=False, soft_wrap=True)
+    print_table(table)
+    print_line(console, f"methods: {', '.join(METHODS)}")
     for study in studies().values():
-        console.print(escape(f"study:{study.name}: {', '.join(study.labels)}"), highlight=False, soft_wrap=True)
+        print_line(console, f"study:{study.name}: {', '.join(study.labels)}")
 
 
 @app.command("run")
-@told
+@report_errors
 def run_command(
     settings: Annotated[list[str], typer.Argument(help="Settings, by name or as a .toml file.")],
     out: Out,
@@ -66,7 +63,7 @@ def run_command(
     sampling: Annotated[str, typer.Option(help=f"{' or '.join(SAMPLING)}; that of the setting by default.")] = "",
     embeddings: Embeddings = None,
     jobs: Annotated[int, typer.Option(help="Processes side by side; -1 for one on each core.")] = -1,
-    cluster: Annotated[str, typer.Option(help=CLUSTER_HELP)] = "",
+    cluster: Cluster = "",
 ) -> None:
     """Run settings with methods, four seeds each, and keep one small file for each run.
 
@@ -91,13 +88,13 @@ def run_command(
     cells = grid(chosen, variants, seeds=numbers, orders=orders.split())
     embedded = {setting.name: load_domains(setting, embeddings) for setting in chosen}
     began = time.monotonic()
-    with _progress(console) as watch:
+    with progress(console, *_PROGRESS, line=lambda done, of, _: f"{done} of {of} runs") as watch:
         summary = run_grid(cells, embedded, out, cluster=cluster or f"local:{jobs}", watch=watch)
     _tell(console, summary, out, time.monotonic() - began)
 
 
 @app.command("embed")
-@told
+@report_errors
 def embed_command(
     settings: Annotated[list[str], typer.Argument(help="Settings whose data sets are embedded.")],
     root: Annotated[Path, typer.Option(help="Folder that holds one folder for each data set, by its name.")],
@@ -125,17 +122,16 @@ def embed_command(
         for name in wanted:
             domain, skipped = embed_domain(name, root.expanduser() / name, model, store=store)
             for skip in skipped:
-                line = f"[yellow]skipped[/yellow] {escape(skip.name)}: {escape(skip.reason)}"
-                console.print(line, highlight=False, soft_wrap=True)
+                print_line(console, f"{skip.name}: {skip.reason}", label="skipped", style="yellow", separator=" ")
             path = write_domain(out, domain)
-            line = f"{escape(str(path))}: {len(domain.train_y):,} to learn from, {len(domain.test_y):,} to test on"
-            console.print(line, highlight=False, soft_wrap=True)
+            counts = f"{len(domain.train_y):,} to learn from, {len(domain.test_y):,} to test on"
+            print_line(console, f"{path}: {counts}")
     if not model.has_text:
-        console.print(f"{model.name} has no text tower: methods will use images alone", highlight=False, soft_wrap=True)
+        print_line(console, f"{model.name} has no text tower: methods will use images alone")
 
 
 @app.command("report")
-@told
+@report_errors
 def report_command(
     folder: Annotated[Path, typer.Argument(help="Folder that `hycal bench run` wrote its results to.")],
 ) -> None:
@@ -155,15 +151,15 @@ def report_command(
         table = Table("method", *(TITLES[name] for name in columns), title=f"{group.name} ({group.protocol})", box=None)
         for method in group.methods:
             values = [group.value(method, name) for name in columns]
-            table.add_row(escape(method), *(number(value.mean, value.interval) for value in values))
+            table.add_row(plain(method), *(number(value.mean, value.interval) for value in values))
         if group.methods:
-            show_table(table)
+            print_table(table)
     for path in files.values():
-        console.print(escape(str(path)), highlight=False, soft_wrap=True)
+        print_line(console, str(path))
 
 
 @app.command("efficiency")
-@told
+@report_errors
 def efficiency_command(out: Out) -> None:
     """Measure what it takes every method to add 10 classes to a model of 290; the report sets it beside the counts.
 
@@ -176,39 +172,14 @@ def efficiency_command(out: Out) -> None:
     for method, cost in measure():
         measured[method] = cost
         line = f"{method:12} {1000 * cost.seconds:9.1f} ms {cost.state_bytes / 2**20:8.1f} MiB"
-        console.print(line, highlight=False)
-    console.print(escape(str(write_efficiency(out, measured))), highlight=False, soft_wrap=True)
+        print_line(console, line)
+    print_line(console, str(write_efficiency(out, measured)))
 
 
 def _tell(console: Console, summary: Summary, out: Path, seconds: float) -> None:
     for what, why in summary.impossible.items():
-        console.print(f"[yellow]not run[/yellow] {escape(what)}: {escape(why)}", highlight=False, soft_wrap=True)
+        print_line(console, f"{what}: {why}", label="not run", style="yellow", separator=" ")
     for where, count in summary.shortages.items():
-        console.print(
-            f"[yellow]short[/yellow] {escape(where)}: {count} classes have fewer images than shots",
-            highlight=False,
-            soft_wrap=True,
-        )
-    console.print(
-        f"{summary.computed} runs in {seconds:.1f} s, {summary.known} known already; results in {escape(str(out))}",
-        highlight=False,
-        soft_wrap=True,
-    )
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function that shows finished and all runs: a bar on a terminal, now and then a line elsewhere."""
-    columns = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("")
-        said = time.monotonic()
-
-        def show(done: int, total: int) -> None:
-            nonlocal said
-            progress.update(task, completed=done, total=total)
-            if not console.is_terminal and time.monotonic() - said > _SECONDS_PER_LINE:
-                said = time.monotonic()
-                console.print(f"{done} of {total} runs", highlight=False)
-
-        yield show
+        line = f"{where}: {count} classes have fewer images than shots"
+        print_line(console, line, label="short", style="yellow", separator=" ")
+    print_line(console, f"{summary.computed} runs in {seconds:.1f} s, {summary.known} known already; results in {out}")

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from hycal.commands._failing import told
-from hycal.commands._models import CacheFolder, Json, Model, tell_receipt
+from hycal.commands._options import CacheFolder, FirstModel, Json, Model, NewModel
+from hycal.commands._output import print_receipt, report_errors
 from hycal.embedding.forgetting import forget_images
 from hycal.embedding.sources import ImageFile, content_hash
 from hycal.encoders.files import embeddings_folder
@@ -16,7 +16,7 @@ from hycal.project import Project
 from hycal.project.changes import merge
 
 
-@told
+@report_errors
 def rename_command(
     model: Model,
     old: Annotated[str, typer.Argument(metavar="OLD", help="A class as domain/class, or a domain.")],
@@ -28,10 +28,10 @@ def rename_command(
     Example: hycal rename photos.hycal flower/tulip flower/lily
     """
     project = Project(model)
-    tell_receipt(project, project.rename(old, new), as_json=as_json)
+    print_receipt(project, project.rename(old, new), as_json=as_json)
 
 
-@told
+@report_errors
 def forget_command(
     model: Model,
     what: Annotated[
@@ -61,7 +61,7 @@ def forget_command(
     path = Path(what)
     name = content_hash(ImageFile(path).read()) if path.is_file() else what
     if not for_good:
-        tell_receipt(project, project.forget(name), as_json=as_json)
+        print_receipt(project, project.forget(name), as_json=as_json)
         if not as_json:
             typer.echo("`hycal undo` can bring it back; with --for-good it could not.")
         return
@@ -72,27 +72,27 @@ def forget_command(
         removed = forget_images(folder, lost)
 
     receipt = project.forget_for_good(name, erase)
-    tell_receipt(project, receipt, as_json=as_json, more={"cache": str(folder), "removed_from_cache": removed})
+    print_receipt(project, receipt, as_json=as_json, more={"cache": str(folder), "removed_from_cache": removed})
     if not as_json:
         typer.echo("Nothing of what was forgotten is left in the file; the undo is empty.")
         typer.echo(f"{removed:,} embeddings were removed from the cache {folder}.")
 
 
-@told
+@report_errors
 def undo_command(model: Model, as_json: Json = False) -> None:
     """Take back the last change, exactly; again, and the one before it.
 
     Example: hycal undo photos.hycal
     """
     project = Project(model)
-    tell_receipt(project, project.undo(), as_json=as_json)
+    print_receipt(project, project.undo(), as_json=as_json)
 
 
-@told
+@report_errors
 def merge_command(
-    first: Annotated[Path, typer.Argument(metavar="A", help="A model.")],
+    first: FirstModel,
     second: Annotated[Path, typer.Argument(metavar="B", help="Another model, learned with the same encoder.")],
-    out: Annotated[Path, typer.Option(help="The new model's file.")],
+    out: NewModel,
     as_json: Json = False,
 ) -> None:
     """Make the model that learned all that two models learned; an image that both know counts once.
@@ -100,4 +100,4 @@ def merge_command(
     Example: hycal merge mine.hycal yours.hycal --out ours.hycal
     """
     following, receipt = merge(Project(first).state, Project(second).state)
-    tell_receipt(Project.create(out, following), receipt, as_json=as_json)
+    print_receipt(Project.create(out, following), receipt, as_json=as_json)

@@ -8,11 +8,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
-from hycal.commands._failing import told
-from hycal.commands._output import say, show_table
+from hycal.commands._output import print_line, print_table, progress, report_errors
 from hycal.data.catalog import find_dataset, list_datasets
 from hycal.data.check import check_dataset
 from hycal.data.fetching import fetch
@@ -31,11 +30,11 @@ def list_command() -> None:
         verified = [item.checksum is not None for item in spec.files]
         how = "by hand" if not verified else "verified" if all(verified) else "no checksum published"
         table.add_row(spec.name, spec.title, str(spec.classes), f"{sum(spec.images.values()):,}", how)
-    show_table(table)
+    print_table(table)
 
 
 @app.command("check")
-@told
+@report_errors
 def check_command(name: Name, root: Root) -> None:
     """Say what is there of a data set, what is missing, and what is wrong.
 
@@ -45,21 +44,21 @@ def check_command(name: Name, root: Root) -> None:
     """
     report = check_dataset(name, root.expanduser())
     console = Console()
-    say(console, f"{report.title} in {root}")
+    print_line(console, f"{report.title} in {root}")
     for heading, style, lines in (
         ("there", "green", report.there),
         ("missing", "red", report.missing),
         ("wrong", "red", report.wrong),
     ):
         for line in lines:
-            say(console, line, label=heading, style=style)
+            print_line(console, line, label=heading, style=style)
     if not report.complete:
         raise typer.Exit(1)
     console.print("complete", style="green")
 
 
 @app.command("fetch")
-@told
+@report_errors
 def fetch_command(name: Name, root: Root) -> None:
     """Download a data set, verify it, and unpack it into a folder.
 
@@ -71,11 +70,6 @@ def fetch_command(name: Name, root: Root) -> None:
     spec = find_dataset(name)
     console = Console()
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("")
-
-        def watch(done: int, total: int | None) -> None:
-            progress.update(task, completed=done, total=total)
-
-        fetch(spec, root.expanduser(), say=lambda line: say(console, line), watch=watch)
-    say(console, f"Now: hycal data check {name} --root {shlex.quote(str(root))}")
+    with progress(console, *columns) as watch:
+        fetch(spec, root.expanduser(), say=lambda line: print_line(console, line), watch=watch)
+    print_line(console, f"Now: hycal data check {name} --root {shlex.quote(str(root))}")

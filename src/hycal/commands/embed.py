@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,12 +14,11 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from hycal.commands._failing import told
-from hycal.commands._options import BackendOption, backend_of
-from hycal.commands._output import CLUSTER_HELP, say
-from hycal.commands._progress import embedding_progress
+from hycal.commands._inputs import DEFAULT_ENCODER, embed_images, load_encoder
+from hycal.commands._options import BackendName, CacheFolder, Cluster, StrictSkips, Weights, check_backend
+from hycal.commands._output import FOUND_SOMETHING, print_line, print_skipped, report_errors
 from hycal.data.labelled import ListedImage, list_images
-from hycal.embedding import EmbeddingCache, EmbeddingTable, Skipped, embed, embed_sharded, is_table, write_table
+from hycal.embedding import EmbeddingTable, Skipped, embed, embed_sharded, is_table, write_table
 from hycal.embedding.outcomes import Embedded
 from hycal.embedding.pipeline import BATCH
 from hycal.embedding.shards import encoder_of_worker
@@ -30,34 +28,22 @@ from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
 from hycal.storage.atomic import write_whole
 
-_SHOWN = 10
-SKIPPED_SOME = 3
-INTERRUPTED = 130
 
-Source = Annotated[
-    Path,
-    typer.Argument(metavar="FOLDER", help="Folder of images, a .csv or .jsonl manifest, or images as .npz."),
-]
-Out = Annotated[Path, typer.Option(help="The .npz file to write.")]
-Name = Annotated[str, typer.Option(help="Name of the encoder; `hycal encoders list` shows them.")]
-Weights = Annotated[Path | None, typer.Option(help="Folder or file with the encoder's weights.")]
-CacheFolder = Annotated[Path | None, typer.Option(help="Folder of the embedding cache; by default the user's.")]
-Batch = Annotated[int, typer.Option(min=1, help="Images per call of the encoder.")]
-OnCluster = Annotated[str, typer.Option("--cluster", help=CLUSTER_HELP)]
-Strict = Annotated[bool, typer.Option("--strict", help="End with code 3 if any file was skipped.")]
-
-
-@told
+@report_errors
 def embed_command(
-    source: Source,
-    out: Out,
-    encoder: Name = "builtin",
+    source: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder of images, a .csv or .jsonl manifest, or images as .npz.")
+    ],
+    out: Annotated[Path, typer.Option(help="The .npz file to write.")],
+    encoder: Annotated[str, typer.Option(help="Name of the encoder; `hycal encoders list` shows them.")] = (
+        DEFAULT_ENCODER
+    ),
     weights: Weights = None,
-    backend: BackendOption = "onnx",
+    backend: BackendName = "onnx",
     cache: CacheFolder = None,
-    batch: Batch = BATCH,
-    cluster: OnCluster = "",
-    strict: Strict = False,
+    batch: Annotated[int, typer.Option(min=1, help="Images per call of the encoder.")] = BATCH,
+    cluster: Cluster = "",
+    strict: StrictSkips = False,
 ) -> None:
     """Embed every image in a folder, and write the embeddings to one .npz file.
 
@@ -73,19 +59,19 @@ def embed_command(
     Example: hycal embed photos --encoder clip-vit-b16-w8 --out photos.npz
     """
     console = Console(stderr=True)
-    library = backend_of(backend)
+    library = check_backend(backend)
     _check_out(out)
     images = _without_results(list_images(source), source, out)
-    model = _load(encoder, weights, library)
+    model = load_encoder(encoder, weights, library)
     way = _on_cluster(encoder, weights, library, cluster) if cluster else partial(embed, encoder=model)
-    result = embed_images(images, model, cache, partial(way, batch=batch), console)
+    result = embed_images(images, model, cache, console, way=partial(way, batch=batch))
     _report(out, result.skipped, console)
     if not len(result.rows):
         raise HyCalError(f"None of the {len(images)} files in {source} is an image that can be used.")
     write_table(out, _table(images, result, model))
-    say(console, f"{out}: {len(result.rows):,} embeddings of {model.dimension} numbers")
+    print_line(console, f"{out}: {len(result.rows):,} embeddings of {model.dimension} numbers")
     if strict and result.skipped:
-        raise typer.Exit(SKIPPED_SOME)
+        raise typer.Exit(FOUND_SOMETHING)
 
 
 def _check_out(out: Path) -> None:
@@ -119,45 +105,10 @@ def _without_results(images: list[ListedImage], source: Path, out: Path) -> list
     return kept
 
 
-def _load(name: str, weights: Path | None, backend: Backend) -> Encoder:
-    from hycal.encoders import load_encoder
-
-    return load_encoder(name, weights=weights, backend=backend)
-
-
 def _on_cluster(encoder: str, weights: Path | None, library: Backend, cluster: str) -> Callable[..., Embedded]:
     """Return how to embed on a cluster, whose workers load the encoder themselves."""
     load = partial(encoder_of_worker, encoder, None if weights is None else weights.absolute(), library)
     return partial(embed_sharded, load=load, cluster=cluster)
-
-
-def embed_images(
-    images: list[ListedImage], model: Encoder, cache: Path | None, way: Callable[..., Embedded], console: Console
-) -> Embedded:
-    """Embed listed images through the cache in the folder `cache`, or the user's, telling `console` how it goes.
-
-    `way` is how: `embed` in this process, or the same on a cluster.
-    """
-    from hycal.encoders.files import embeddings_folder
-
-    began = time.monotonic()
-    with (
-        EmbeddingCache.of(model, cache or embeddings_folder()) as store,
-        embedding_progress(console, total=len(images)) as watch,
-    ):
-        try:
-            result = way([image.source for image in images], store=store, watch=watch)
-        except KeyboardInterrupt:
-            say(console, f"interrupted; {len(store):,} embeddings are kept. Run the same command again to go on.")
-            raise typer.Exit(INTERRUPTED) from None
-    seconds = time.monotonic() - began
-    say(
-        console,
-        f"{len(images):,} files in {seconds:.1f} s: {result.encoded:,} images encoded with {model.name} "
-        f"({result.encoded / seconds:.1f} images/s), {len(result.rows) - result.encoded:,} known already, "
-        f"{len(result.skipped):,} skipped",
-    )
-    return result
 
 
 def _report(out: Path, skipped: tuple[Skipped, ...], console: Console) -> None:
@@ -172,11 +123,8 @@ def _report(out: Path, skipped: tuple[Skipped, ...], console: Console) -> None:
     writer.writerows((skip.name, skip.reason) for skip in skipped)
     # A name that is not Unicode must not stop the run: its odd bytes are escaped.
     write_whole(report, text.getvalue().encode("utf-8", errors="backslashreplace"))
-    for skip in skipped[:_SHOWN]:
-        say(console, f"{skip.name}: {skip.reason}", label="skipped", style="yellow")
-    if len(skipped) > _SHOWN:
-        say(console, f"... and {len(skipped) - _SHOWN:,} more")
-    say(console, f"all skipped files with their reasons: {report}")
+    print_skipped(skipped, rest="")
+    print_line(console, f"all skipped files with their reasons: {report}")
 
 
 def _table(images: list[ListedImage], result: Embedded, model: Encoder) -> EmbeddingTable:

@@ -12,9 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hycal._version import __version__
-from hycal.commands._failing import told
-from hycal.commands._options import BackendOption, backend_of
-from hycal.commands._output import say, show_table
+from hycal.commands._options import BackendName, check_backend
+from hycal.commands._output import print_line, print_table, report_errors
 from hycal.encoders.catalog import find_spec, list_encoders
 from hycal.encoders.files import cache_dir
 from hycal.encoders.install import install
@@ -31,15 +30,15 @@ Weights = Annotated[
 
 
 @app.command("list")
-@told
+@report_errors
 def list_command() -> None:
     """Show every encoder, and which are on this machine."""
     Console().print(_table([look_at(spec) for spec in list_encoders()]))
 
 
 @app.command("get")
-@told
-def get_command(name: Name, weights: Weights = None, backend: BackendOption = "onnx") -> None:
+@report_errors
+def get_command(name: Name, weights: Weights = None, backend: BackendName = "onnx") -> None:
     """Fetch an encoder, verify it, and keep it in the cache."""
     console = Console()
     spec = find_spec(name)
@@ -47,17 +46,17 @@ def get_command(name: Name, weights: Weights = None, backend: BackendOption = "o
         console.print(f"{name} is part of hycal; there is nothing to get.")
         return
     with console.status(f"getting {name} (about {spec.megabytes} MB)"):
-        folder = install(name, weights=weights, backend=backend_of(backend))
-    say(console, f"{name} is ready in {folder}")
-    say(console, f"licence of the weights: {spec.licence} ({spec.origin})")
+        folder = install(name, weights=weights, backend=check_backend(backend))
+    print_line(console, f"{name} is ready in {folder}")
+    print_line(console, f"licence of the weights: {spec.licence} ({spec.origin})")
 
 
 @app.command("show")
-@told
-def show_command(name: Name, weights: Weights = None, backend: BackendOption = "onnx") -> None:
+@report_errors
+def show_command(name: Name, weights: Weights = None, backend: BackendName = "onnx") -> None:
     """Load an encoder and print what identifies it."""
     spec = find_spec(name)
-    encoder = load_encoder(name, weights=weights, backend=backend_of(backend))
+    encoder = load_encoder(name, weights=weights, backend=check_backend(backend))
     rows = {
         "encoder": spec.name,
         "what": spec.summary,
@@ -71,22 +70,22 @@ def show_command(name: Name, weights: Weights = None, backend: BackendOption = "
     table = Table.grid(padding=(0, 2))
     for key, value in rows.items():
         table.add_row(key, Text(value))
-    show_table(table)
+    print_table(table)
 
 
-@told
+@report_errors
 def doctor() -> None:
     """Say what works on this machine, what does not, and what to do about it."""
     console = Console()
-    say(console, f"hycal {__version__}, Python {platform.python_version()}, cache {cache_dir()}")
+    print_line(console, f"hycal {__version__}, Python {platform.python_version()}, cache {cache_dir()}")
     for extra, missing in missing_packages().items():
         advice = f"missing {', '.join(missing)}; pip install 'hycal[{extra}]'" if missing else "installed"
-        say(console, f"extra {extra}: {advice}")
+        print_line(console, f"extra {extra}: {advice}")
     with console.status("trying the encoders"):
         states = [try_out(look_at(spec)) for spec in list_encoders()]
     console.print(_table(states))
     for state in states:
-        say(console, f"{state.spec.name}: {state.detail}")
+        print_line(console, f"{state.spec.name}: {state.detail}")
 
 
 def _table(states: list[EncoderState]) -> Table:

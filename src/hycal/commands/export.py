@@ -8,15 +8,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands._failing import told
-from hycal.commands._models import Json, Model, print_json
-from hycal.commands._output import say
+from hycal.commands._options import Json, Model
+from hycal.commands._output import print_json, print_line, report_errors
 from hycal.errors import HyCalError
 from hycal.export.onnx_head import export_onnx
 from hycal.project import Project
 
 
-@told
+@report_errors
 def export_command(
     model: Model,
     onnx: Annotated[Path, typer.Option("--onnx", help="The .onnx file to write.")],
@@ -40,7 +39,7 @@ def export_command(
     if as_json:
         print_json({"model": str(model), "onnx": str(onnx), "bytes": size, "classes": len(state.labels)})
     else:
-        say(
+        print_line(
             Console(),
             f"{onnx}: {len(state.labels):,} classes, {size:,} bytes; embeddings of {state.space.name!r} go in",
         )

@@ -1,4 +1,4 @@
-"""`hycal gravity`: which domain of a model takes whose images."""
+"""`hycal gravity`: how often images of one domain are classified into another."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-from hycal.commands._failing import told
 from hycal.commands._inputs import EncoderChoice, ask
-from hycal.commands._output import say, show_table, shown
-from hycal.commands.embed import CacheFolder, Weights
+from hycal.commands._options import CacheFolder, Json, Model, Weights
+from hycal.commands._output import plain, print_line, print_table, report_errors
 from hycal.storage.atomic import write_whole
 from hycal.validation import Floats, Label
 
@@ -24,30 +22,24 @@ if TYPE_CHECKING:
     from hycal.base import IncrementalClassifier
     from hycal.gravity import Gravity
 
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file.")]
-Source = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FOLDER",
-        help="Labelled images that were not learned: DOMAIN/CLASS/x.jpg, a manifest, or embeddings as .npz.",
-    ),
-]
-Name = Annotated[str, typer.Option(help="Encoder of the model, if its file does not name it.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
-Page = Annotated[Path | None, typer.Option("--html", help="HTML page to write, with tables and pictures.")]
 
-
-@told
+@report_errors
 def gravity_command(
-    model: ModelFile,
-    source: Source,
-    encoder: Name = "",
+    model: Model,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="Labelled images that were not learned: DOMAIN/CLASS/x.jpg, a manifest, or embeddings as .npz.",
+        ),
+    ],
+    encoder: Annotated[str, typer.Option(help="Encoder of the model, if its file does not name it.")] = "",
     weights: Weights = None,
     cache: CacheFolder = None,
-    json_: AsJson = False,
-    page: Page = None,
+    as_json: Json = False,
+    page: Annotated[Path | None, typer.Option("--html", help="HTML page to write, with tables and pictures.")] = None,
 ) -> None:
-    """Show which domain of a model takes whose images, before and after calibration.
+    """Show how often images of one domain are classified into another, before and after calibration.
 
     FOLDER holds images of the model's classes as DOMAIN/CLASS/x.jpg or DOMAIN/test/CLASS/x.jpg; if it has a test or
     val split, only that is asked. Or it is a table of `hycal embed`. Images of other classes are left out.
@@ -61,8 +53,8 @@ def gravity_command(
     measured = _before_and_after(project.state.classifier, *asked)
     if page is not None:
         _write_page(page, measured, model.name)
-        say(console, f"{page}: the page")
-    if json_:
+        print_line(console, f"{page}: the page")
+    if as_json:
         typer.echo(json.dumps({name: one.as_json() for name, one in measured.items()}, indent=1))
         return
     _tell(Console(), measured)
@@ -83,19 +75,14 @@ def _tell(console: Console, measured: Mapping[str, Gravity]) -> None:
     from hycal.gravity.tables import sheets
 
     for when, one in measured.items():
-        say(console, _sentence(when, one))
+        print_line(console, _sentence(when, one))
         for sheet in sheets(one):
-            table = Table(title=_plain(sheet.title), caption=_plain(sheet.note), box=None)
+            table = Table(title=plain(sheet.title), caption=plain(sheet.note), box=None)
             for place, name in enumerate(sheet.head):
-                table.add_column(_plain(name), justify="right" if place else "left")
+                table.add_column(plain(name), justify="right" if place else "left")
             for row in sheet.rows:
-                table.add_row(*map(_plain, row))
-            show_table(table)
-
-
-def _plain(text: str) -> Text:
-    """Return text as it is: brackets in a name are no markup."""
-    return Text(shown(text))
+                table.add_row(*map(plain, row))
+            print_table(table)
 
 
 def _sentence(when: str, one: Gravity) -> str:

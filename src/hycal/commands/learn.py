@@ -11,47 +11,30 @@ import typer
 from rich.console import Console
 
 from hycal.classifiers import METHODS
-from hycal.commands._failing import told
-from hycal.commands._models import (
-    FOUND_SOMETHING,
-    CacheFolder,
-    EncoderName,
-    Json,
-    Model,
-    Weights,
-    embedding_cache,
-    encoder_of,
-    load,
-    tell_receipt,
-)
-from hycal.commands._output import say
-from hycal.commands._progress import embedding_progress
+from hycal.commands._inputs import embedding_cache, encoder_of, new_project
+from hycal.commands._options import CacheFolder, Domain, Json, LabelledFolder, Model, ModelEncoder, StrictSkips, Weights
+from hycal.commands._output import FOUND_SOMETHING, embedding_progress, print_line, print_receipt, report_errors
 from hycal.data.labelled import list_images
 from hycal.embedding.sources import ImageFile
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
-from hycal.project import DEFAULT_METHOD, Arrival, Project, Receipt, empty_state
-from hycal.project.images import see, space, text_embeddings
+from hycal.project import Arrival, Project, Receipt
+from hycal.project.images import see, text_embeddings
 from hycal.project.inputs import TO_LEARN, Labelled, labelled
 from hycal.project.labels import check_class_name
-from hycal.project.project import check_folder
-
-DEFAULT_ENCODER = "builtin"
 
 
-@told
+@report_errors
 def learn_command(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file; made if there is none yet.")],
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Folder of class folders, or a .csv or .jsonl manifest.")
-    ],
-    domain: Annotated[str | None, typer.Option(help="Domain of these classes; by default the folder's name.")] = None,
-    encoder: EncoderName = None,
+    folder: LabelledFolder,
+    domain: Domain = None,
+    encoder: ModelEncoder = None,
     method: Annotated[str | None, typer.Option(help=f"Method of a new model: one of {', '.join(METHODS)}.")] = None,
     weights: Weights = None,
     cache: CacheFolder = None,
     thumbnails: Annotated[bool, typer.Option(help="Keep a thumbnail of each image in the model, up to 3 kB.")] = True,
-    strict: Annotated[bool, typer.Option("--strict", help="End with code 3 if any file was skipped.")] = False,
+    strict: StrictSkips = False,
     as_json: Json = False,
 ) -> None:
     """Learn the classes in a folder: new ones appear, known ones grow.
@@ -73,17 +56,17 @@ def learn_command(
     project, tower = _open(model, encoder, weights, method)
     receipt = _learn(project, tower, images, cache, thumbnails)
     receipt = replace(receipt, skipped=(*left_out, *receipt.skipped))
-    tell_receipt(project, receipt, as_json=as_json)
+    print_receipt(project, receipt, as_json=as_json)
     if strict and receipt.skipped:
         raise typer.Exit(FOUND_SOMETHING)
 
 
-@told
+@report_errors
 def correct_command(
     model: Model,
     image: Annotated[Path, typer.Argument(metavar="IMAGE", help="An image file.")],
     label: Annotated[str, typer.Argument(metavar="LABEL", help="What it shows, as domain/class.")],
-    encoder: EncoderName = None,
+    encoder: ModelEncoder = None,
     weights: Weights = None,
     as_json: Json = False,
 ) -> None:
@@ -99,12 +82,12 @@ def correct_command(
     if not seen.examples:
         raise HyCalError(f"{image} cannot be used: {seen.skipped[0].reason}.")
     texts = text_embeddings([label] if label not in project.state.shelves else [], tower)
-    tell_receipt(project, project.correct(seen.examples[0], label, texts), as_json=as_json)
+    print_receipt(project, project.correct(seen.examples[0], label, texts), as_json=as_json)
 
 
 def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:
     if not path.exists():
-        return new_project(path, encoder, weights, method=method or DEFAULT_METHOD)
+        return new_project(path, encoder, weights, method=method)
     project = Project(path)
     own = type(project.state.classifier).__name__
     if method not in (None, own):
@@ -113,16 +96,6 @@ def _open(path: Path, encoder: str | None, weights: Path | None, method: str | N
             "model of the same images."
         )
     return project, encoder_of(project.state, encoder, weights)
-
-
-def new_project(
-    path: Path, encoder: str | None, weights: Path | None, *, method: str = DEFAULT_METHOD, journal: bool = False
-) -> tuple[Project, Encoder]:
-    """Return an empty project, whose file its first change makes, and the encoder that it will be learned with."""
-    check_folder(path)
-    tower = load(encoder or DEFAULT_ENCODER, weights)
-    empty = empty_state(space(tower), has_text=tower.has_text, method=method)
-    return Project(path, empty, journal=journal), tower
 
 
 def _learn(project: Project, tower: Encoder, images: list[Labelled], cache: Path | None, thumbnails: bool) -> Receipt:
@@ -146,7 +119,7 @@ def _learn(project: Project, tower: Encoder, images: list[Labelled], cache: Path
     texts = text_embeddings(new, tower)
     embedded = time.monotonic()
     receipt = project.learn(arrivals, texts)
-    say(
+    print_line(
         console,
         f"{len(images):,} files embedded with {tower.name} in {embedded - began:.1f} s, "
         f"learned in {time.monotonic() - embedded:.2f} s",

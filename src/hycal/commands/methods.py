@@ -13,9 +13,8 @@ from rich.table import Table
 
 from hycal.classifiers import METHODS
 from hycal.classifiers.profiles import check_method
-from hycal.commands._failing import told
-from hycal.commands._models import Json, Model, print_json, score_json, tell_receipt
-from hycal.commands._output import say, show_table
+from hycal.commands._options import Json, Model, NewModel
+from hycal.commands._output import print_json, print_line, print_receipt, print_table, report_errors, score_json
 from hycal.errors import HyCalError
 from hycal.project import Project
 from hycal.project.remaking import Trial, remade, trials
@@ -23,7 +22,7 @@ from hycal.project.remaking import Trial, remade, trials
 _NAMES = ", ".join(METHODS)
 
 
-@told
+@report_errors
 def methods_command(
     model: Model,
     only: Annotated[
@@ -51,11 +50,11 @@ def methods_command(
         _show(model, own, found)
 
 
-@told
+@report_errors
 def remake_command(
     model: Model,
     method: Annotated[str, typer.Argument(metavar="METHOD", help=f"One of {_NAMES}.")],
-    out: Annotated[Path, typer.Option(help="The new model's file.")],
+    out: NewModel,
     as_json: Json = False,
 ) -> None:
     """Make a model anew with another method, from the same images: nothing is embedded again.
@@ -68,7 +67,7 @@ def remake_command(
     if not state.shelves:
         raise HyCalError(f"{model} has no classes yet, so there is nothing to make anew. Learn a folder first.")
     following, receipt = remade(state, method)
-    tell_receipt(Project.create(out, following), receipt, as_json=as_json)
+    print_receipt(Project.create(out, following), receipt, as_json=as_json)
 
 
 def _trial_json(trial: Trial) -> dict[str, Any]:
@@ -81,19 +80,19 @@ def _trial_json(trial: Trial) -> dict[str, Any]:
 
 def _show(model: Path, own: str, found: list[Trial]) -> None:
     console = Console()
-    table = Table("method", "told right unseen", "seconds", box=None)
+    table = Table("method", "leave-one-out accuracy", "seconds", box=None)
     for trial in found:
         name = f"{trial.method} (this model)" if trial.method == own else trial.method
         if not trial.problem:
             score = trial.left_out
             table.add_row(name, f"{score.accuracy:.1%} ± {score.standard_error:.1%}", f"{trial.seconds:.1f}")
-    show_table(table)
+    print_table(table)
     for trial in found:
         if trial.problem:
-            say(console, trial.problem, label=f"{trial.method} not tried", style="yellow")
+            print_line(console, trial.problem, label=f"{trial.method} not tried", style="yellow")
     best = found[0]
     if best.problem:
         return
-    say(console, f"{best.left_out.total:,} learned images were judged; a difference of the size of ± is chance")
+    print_line(console, f"{best.left_out.total:,} learned images were judged; a difference of the size of ± is chance")
     if best.method != own:
-        say(console, f"to change: hycal remake {shlex.quote(str(model))} {best.method} --out NEW.hycal")
+        print_line(console, f"to change: hycal remake {shlex.quote(str(model))} {best.method} --out NEW.hycal")

@@ -15,18 +15,9 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from hycal.commands._failing import told
-from hycal.commands._models import (
-    FOUND_SOMETHING,
-    CacheFolder,
-    EncoderName,
-    Model,
-    Weights,
-    embedding_cache,
-    encoder_of,
-    print_json,
-)
-from hycal.commands._output import say
+from hycal.commands._inputs import embedding_cache, encoder_of
+from hycal.commands._options import CacheFolder, Model, ModelEncoder, StrictSkips, Weights
+from hycal.commands._output import FOUND_SOMETHING, print_json, print_line, report_errors
 from hycal.embedding.sources import ImageFile, image_files
 from hycal.embedding.store import EmbeddingStore
 from hycal.embedding.stream import stream
@@ -75,7 +66,7 @@ class Question:
         return [None] * len(rows) if self.error is None else self.state.classifier.unknown(rows, self.error).tolist()
 
 
-@told
+@report_errors
 def predict_command(
     model: Model,
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE|FOLDER...", help="Images, or folders of images.")],
@@ -91,10 +82,10 @@ def predict_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and image.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one line per image and class.")] = False,
-    encoder: EncoderName = None,
+    encoder: ModelEncoder = None,
     weights: Weights = None,
     cache: CacheFolder = None,
-    strict: Annotated[bool, typer.Option("--strict", help="End with code 3 if any file was skipped.")] = False,
+    strict: StrictSkips = False,
 ) -> None:
     """Say what images show. Answers appear as they come; memory does not grow with the number of images.
 
@@ -205,16 +196,16 @@ def _people_writer(why: bool) -> Callable[[Answered], None]:
     def write(item: Answered) -> None:
         mark = ": unknown, like nothing that was learned" if item.unknown else ""
         if item.problem is not None:
-            say(errors, f"{item.file}: {item.problem}", label="skipped", style="yellow")
+            print_line(errors, f"{item.file}: {item.problem}", label="skipped", style="yellow")
         elif why:
-            say(console, item.file + mark)
+            print_line(console, item.file + mark)
             for candidate in item.answer:
-                say(console, f"  {candidate.label} {candidate.probability:.1%}")
+                print_line(console, f"  {candidate.label} {candidate.probability:.1%}")
                 for line in _evidence_lines(candidate.evidence):
-                    say(console, f"    {line}")
+                    print_line(console, f"    {line}")
         else:
             named = ", ".join(f"{candidate.label} {candidate.probability:.1%}" for candidate in item.answer)
-            say(console, f"{item.file}{mark}{'; nearest' if mark else ''}: {named}")
+            print_line(console, f"{item.file}{mark}{'; nearest' if mark else ''}: {named}")
 
     return write
 

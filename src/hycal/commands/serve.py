@@ -8,16 +8,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands._failing import told
-from hycal.commands._models import EncoderName, Weights, encoder_of
-from hycal.commands._output import say
-from hycal.commands.learn import new_project
+from hycal.commands._inputs import encoder_of, new_project
+from hycal.commands._options import ModelEncoder, Weights
+from hycal.commands._output import print_line, report_errors
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project
 
 
-@told
+@report_errors
 def serve_command(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file; made by the first change.")],
     host: Annotated[str, typer.Option(help="Address to listen on; any but this machine's own needs the token.")] = (
@@ -28,7 +27,7 @@ def serve_command(
         str | None,
         typer.Option(envvar="HYCAL_TOKEN", help="What clients must know; made and printed where it is needed."),
     ] = None,
-    encoder: EncoderName = None,
+    encoder: ModelEncoder = None,
     weights: Weights = None,
 ) -> None:
     """Open a page to classify images, correct answers, learn folders, forget and undo.
@@ -53,12 +52,12 @@ def serve_command(
     check_free(door, port)
     console = Console(stderr=True)
     state = project.state
-    say(
+    print_line(
         console, f"{model}: {len(state.labels):,} classes, {len(state.examples):,} images, encoder {state.space.name!r}"
     )
     if problem:
-        say(console, f"embeddings only: {problem}", label="warning", style="yellow")
-    say(console, address(door, port), label="open", style="green")
+        print_line(console, f"embeddings only: {problem}", label="warning", style="yellow")
+    print_line(console, address(door, port), label="open", style="green")
     run(Service(project, tower, why_no_encoder=problem), door, port)
 
 

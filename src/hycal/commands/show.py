@@ -7,17 +7,15 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from hycal.commands._failing import told
-from hycal.commands._models import FOUND_SOMETHING, Json, Model, print_json
-from hycal.commands._output import say, show_table, shown
+from hycal.commands._options import FirstModel, Json, Model
+from hycal.commands._output import FOUND_SOMETHING, plain, print_json, print_line, print_table, report_errors
 from hycal.project import Entry, Project, State
 from hycal.project.diff import compare
 
 
-@told
+@report_errors
 def classes_command(model: Model, as_json: Json = False) -> None:
     """List the classes of a model, with their domains and how many images each was learned from.
 
@@ -30,11 +28,11 @@ def classes_command(model: Model, as_json: Json = False) -> None:
         return
     table = Table("class", "domain", "images", box=None)
     for label, domain, shots in rows:
-        table.add_row(escape(shown(str(label))), escape(shown(domain)), f"{shots:,}")
-    show_table(table)
+        table.add_row(plain(str(label)), plain(domain), f"{shots:,}")
+    print_table(table)
 
 
-@told
+@report_errors
 def info_command(
     model: Model,
     history: Annotated[int, typer.Option(min=0, help="How many of the last changes to show.")] = 10,
@@ -52,19 +50,21 @@ def info_command(
     console = Console()
     for name, value in facts.items():
         if name not in ("domains", "parameters"):
-            say(console, f"{name.replace('_', ' '):<10} {value}")
+            print_line(console, f"{name.replace('_', ' '):<10} {value}")
     settings = ", ".join(f"{name}={value}" for name, value in facts["parameters"].items())
-    say(console, f"{'parameters':<10} {settings}")
+    print_line(console, f"{'parameters':<10} {settings}")
     for name, counts in facts["domains"].items():
-        say(console, f"{'domain':<10} {name}: {counts['classes']:,} classes, {counts['images']:,} images")
+        print_line(console, f"{'domain':<10} {name}: {counts['classes']:,} classes, {counts['images']:,} images")
     for entry in entries:
         undo = " (can be undone)" if entry.undo is not None else ""
-        say(console, f"{entry.when} {entry.action}: {entry.what}, {entry.before[:12]} to {entry.after[:12]}{undo}")
+        print_line(
+            console, f"{entry.when} {entry.action}: {entry.what}, {entry.before[:12]} to {entry.after[:12]}{undo}"
+        )
 
 
-@told
+@report_errors
 def diff_command(
-    first: Annotated[Path, typer.Argument(metavar="A", help="A model.")],
+    first: FirstModel,
     second: Annotated[Path, typer.Argument(metavar="B", help="Another model.")],
     strict: Annotated[bool, typer.Option("--strict", help="End with code 3 if the models differ.")] = False,
     as_json: Json = False,
@@ -88,17 +88,17 @@ def diff_command(
     else:
         console = Console()
         for name, (mine, theirs) in found.settings.items():
-            say(console, f"{name}: {mine} in {first}, {theirs} in {second}")
+            print_line(console, f"{name}: {mine} in {first}, {theirs} in {second}")
         for path, only in ((first, found.only_first), (second, found.only_second)):
             for label, count in only.items():
-                say(console, f"{label}: only in {path}, {count:,} images")
+                print_line(console, f"{label}: only in {path}, {count:,} images")
         for label, change in found.changed.items():
-            say(
+            print_line(
                 console,
                 f"{label}: {change.only_first:,} images only in {first}, {change.only_second:,} only in {second}, "
                 f"{change.both:,} in both",
             )
-        say(console, "the models are equal" if found.equal else f"{found.same:,} classes are the same in both")
+        print_line(console, "the models are equal" if found.equal else f"{found.same:,} classes are the same in both")
     if strict and not found.equal:
         raise typer.Exit(FOUND_SOMETHING)
 
