@@ -18,15 +18,16 @@ from benchmarks.domains import ROOT, Domain, all_queries, disciplines, missing, 
 from benchmarks.gravity import learned
 from benchmarks.information import between, between_given, with_label
 from hycal import HyCal
-from hycal.algebra.bank import GaussianBank, Shape
+from hycal.algebra.bank import GaussianBank
 from hycal.algebra.fusion import FUSIONS
+from hycal.algebra.gaussians import GaussianOptions
 from hycal.algebra.scores import standardise
 from hycal.bench.report.drawing import COLOURS, drawing
 from hycal.validation import Doubles
 
 SHOTS = (2, 4, 8, 16)
 _GREY = "#6e7781"  # legible on a light and on a dark page: an image file cannot ask which it is on
-PAPER = Shape(FUSIONS["image"], scale=1 - 1e-4, ridge=1e-4)  # HyCal's covariance by default: lambda 1e-4, gamma 1
+PAPER = GaussianOptions(FUSIONS["image"], a=1 - 1e-4, delta=1e-4)  # HyCal's covariance by default: lambda 1e-4, gamma 1
 Evidence = tuple[npt.NDArray[np.bool_], Doubles, Doubles, Doubles]
 
 

@@ -1,7 +1,27 @@
-"""One Gaussian of everything learned: how far a query lies from all that is known.
+"""One Gaussian of all learned samples: the distance of a query from everything that is known.
 
-A class that was only announced has no distance of its own. Under the relative Mahalanobis distance, background less
-class, it stands at 0: neither nearer nor farther than what is known as a whole.
+A class that has a text but no samples yet has no distance of its own. Under the relative Mahalanobis distance,
+background minus class, its value is 0.
+
+The background is delta (z - m)' R^-1 (z - m), averaged over the candidate classes with whose texts the query is fused.
+A fused query is z = (E v + e_c)/n_c, so with P = delta R^-1 a candidate adds
+
+    (v'E'PE v + 2 v'E'P e_c + e_c'P e_c)/n_c^2 - 2 (m'PE v + m'P e_c)/n_c + m'P m:
+
+one matrix for all classes, and one row for each class.
+
+    symbol      array      shape    meaning (C candidates, embeddings of width d, fused pairs of width D)
+    t_c         texts      (C, d)   text embeddings
+    E           -          (D, d)   the map by which v enters z
+    e_c         -          (C, D)   the part of z that depends on t_c
+    n_c         -          (n, C)   lengths; |v + t_c|, or a constant
+    m, R        -          (D,)     mean of all fused samples; R = a S + delta I with S their covariance
+    E'PE        quadratic  (d, d)
+    E'Pm        linear     (d,)
+    E'P e_c     cross      (C, d)
+    e_c'P e_c   own        (C,)
+    m'P e_c     shift      (C,)
+    m'P m       base       scalar
 """
 
 from __future__ import annotations
@@ -12,34 +32,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hycal.algebra.bank import Shape
 from hycal.algebra.fusion import pair_length
+from hycal.algebra.gaussians import GaussianOptions
 from hycal.state.records import ClassRecord
 from hycal.validation import Doubles, Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Background:
-    r"""delta (z - m)' R^{-1} (z - m), averaged over the candidates that the query is fused with.
-
-    m is the mean and S the covariance of all fused samples, R = a S + delta I. A fused query is z = (E v + e_c)/n_c, so
-    with P = delta R^{-1} a candidate adds (v'E'PEv + 2 v'E'Pe_c + e_c'Pe_c)/n_c^2 - 2 (m'PEv + m'Pe_c)/n_c + m'Pm: one
-    matrix for all classes, and one row for each.
-
-    Attributes
-    ----------
-    texts : ndarray of shape (C, d)
-    quadratic : ndarray of shape (d, d)
-        E'PE.
-    linear : ndarray of shape (d,)
-        E'Pm.
-    cross : ndarray of shape (C, d)
-        E'Pe_c.
-    own, shift : ndarrays of shape (C,)
-        e_c'Pe_c and m'Pe_c.
-    base : float
-        m'Pm.
-    """
+    """The Gaussian of all samples, opened up by candidate. The table above describes the arrays."""
 
     fixed_length: float | None
     texts: Doubles
@@ -51,31 +52,31 @@ class Background:
     base: float
 
     @classmethod
-    def of(cls, records: Sequence[ClassRecord], shape: Shape) -> Background | None:
-        """Return the background of all samples in `records`, every class with text; None if there are no samples."""
+    def of(cls, records: Sequence[ClassRecord], options: GaussianOptions) -> Background | None:
+        """Return the background of all samples in `records`, or None if there are none; every class has a text."""
         texts = np.stack([np.asarray(record.text, dtype=np.float64) for record in records])
-        fusion, counts = shape.fusion, [record.count for record in records]
+        fusion, counts = options.fusion, [record.count for record in records]
         if not any(counts):
             return None
         samples = np.concatenate([record.samples.rows for record in records]).astype(np.float64)
-        fused = fusion.fuse(samples, np.repeat(texts, counts, axis=0))
-        mean = fused.mean(axis=0)
-        D = (fused - mean) / np.sqrt(max(len(fused) - 1, 1))
-        P = shape.ridge * np.linalg.inv(shape.scale * (D.T @ D) + shape.ridge * np.eye(len(mean)))
-        towards = texts @ fusion.text_part(P).T  # P e_c of every class
+        z = fusion.fuse(samples, np.repeat(texts, counts, axis=0))
+        m = z.mean(axis=0)
+        D = (z - m) / np.sqrt(max(len(z) - 1, 1))
+        P = options.delta * np.linalg.inv(options.a * (D.T @ D) + options.delta * np.eye(len(m)))
+        P_e = texts @ fusion.text_part(P).T
         return cls(
             fixed_length=fusion.fixed_length,
             texts=texts,
             quadratic=fusion.image_part(fusion.image_part(P).T),
-            linear=fusion.image_part(P @ mean),
-            cross=fusion.image_part(towards),
-            own=fusion.constant(towards, texts),
-            shift=towards @ mean,
-            base=float(mean @ P @ mean),
+            linear=fusion.image_part(P @ m),
+            cross=fusion.image_part(P_e),
+            own=fusion.constant(P_e, texts),
+            shift=P_e @ m,
+            base=float(m @ P @ m),
         )
 
     def __call__(self, queries: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
-        """Return the distance of every query, shape (n,), over the candidates at `columns`."""
+        """Return the distance of each query, shape (n,), averaged over the candidates at `columns`."""
         chosen = slice(None) if columns is None else columns
         v, texts = queries.astype(np.float64), self.texts[chosen]
         length = pair_length(v @ texts.T) if self.fixed_length is None else self.fixed_length

@@ -1,8 +1,10 @@
-"""Three ways to pair a unit image embedding v with the unit text embedding t of a class.
+"""Three ways to fuse a unit image embedding v with the unit text embedding t of a class.
 
-Each fusion says how to fuse, and how an inner product with a fused query splits into one product with v alone:
-<fuse(v, t), x> = (v . image_part(x) + constant(x, t)) / length. That split is what lets a whole batch of queries meet
-every class in one matrix product.
+A fusion defines z = fuse(v, t), and how an inner product with z splits into a product with v and a constant:
+
+    fuse(v, t).x = (v.image_part(x) + t.text_part(x)) / length = [v, 1].extended(x, t) / length
+
+The split lets a batch of queries meet all classes in one matrix product.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ SHORTEST = 1e-12  # squared length below which v + t has no direction (v = -t)
 
 @dataclass(frozen=True)
 class Fusion:
-    """One way to fuse, as data.
+    """One way to fuse.
 
     Parameters
     ----------
@@ -30,11 +32,13 @@ class Fusion:
     fuse : callable
         (v, t) -> z, over the last axis.
     image_part : callable
-        x -> the part of x that meets v.
+        x -> the part of x that is multiplied with v.
     text_part : callable
-        x -> the part of x that meets t.
+        x -> the part of x that is multiplied with t.
     fixed_length : float or None
-        What the fused pair is divided by; None where that depends on the pair and is |v + t|.
+        The length by which a fused pair is divided; None where the length is |v + t|.
+    parts : int
+        The width of z in units of the width of v.
     """
 
     needs_text: bool
@@ -42,11 +46,20 @@ class Fusion:
     image_part: Callable[[Doubles], Doubles]
     text_part: Callable[[Doubles], Doubles]
     fixed_length: float | None
+    parts: int = 1
+
+    def width(self, d: int) -> int:
+        """Return the width of z for embeddings of width d."""
+        return self.parts * d
 
     def constant(self, x: Doubles, t: Doubles) -> Doubles:
-        """Return the part of the inner product that does not depend on v."""
+        """Return t.text_part(x): the part of the inner product that does not depend on v."""
         total: Doubles = np.sum(self.text_part(x) * t, axis=-1)
         return total
+
+    def extended(self, x: Doubles, t: Doubles) -> Doubles:
+        """Return [image_part(x), constant(x, t)], the vector that is multiplied with [v, 1]."""
+        return np.concatenate([self.image_part(x), self.constant(x, t)[..., None]], axis=-1)
 
 
 def _half(x: Doubles) -> int:
@@ -54,7 +67,7 @@ def _half(x: Doubles) -> int:
 
 
 def root_length(squares: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Turn |v + t|^2 = 2 v . t + 2 of unit vectors into |v + t|, in place; one without direction gets a tiny length."""
+    """Turn |v + t|^2 into |v + t| in place; the least result is the root of `SHORTEST`."""
     np.clip(squares, SHORTEST, 4.0, out=squares)
     return np.sqrt(squares, out=squares)
 
@@ -86,6 +99,7 @@ FUSIONS: Mapping[str, Fusion] = {
         image_part=lambda x: x[..., : _half(x)],
         text_part=lambda x: x[..., _half(x) :],
         fixed_length=math.sqrt(2.0),
+        parts=2,
     ),
     "image": Fusion(
         needs_text=False,

@@ -1,8 +1,8 @@
-"""A large bank with some members changed: what did not change stays where it is, and is not even copied.
+"""A large bank with a few changed members: unchanged classes are neither computed nor copied.
 
-A correction touches one class or two of thousands. A new bank for it would be another copy of all factors, and memory
-fresh from the system costs more than the answer. Here the changed classes form a small bank of their own, whose results
-are written over those of the classes that are gone, and behind all others where there are more of them.
+A correction changes one or two classes of thousands. A new bank would copy all factors, and fresh memory from the
+system costs more than the answer. Here the changed classes form a small bank, the patch. Its results replace those of
+the classes that are gone; results of further classes are appended.
 """
 
 from __future__ import annotations
@@ -14,26 +14,27 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from hycal.algebra.bank import GaussianBank, Shape
+from hycal.algebra.bank import GaussianBank
+from hycal.algebra.gaussians import GaussianOptions
 from hycal.parallel.threads import scratch
 from hycal.state.records import ClassRecord
 from hycal.validation import Floats
 
-_LARGE = 2**20  # bytes of a bank that is worth it
-_SHARE = 8  # a bank is built anew once more than one class of so many has changed
+_LARGE = 2**20  # bytes; a smaller bank is rebuilt
+_SHARE = 8  # a bank is rebuilt once more than one class in eight has changed
 
 
 @dataclass(frozen=True, eq=False)
 class PatchedBank:
-    """What `GaussianBank` is of the same members; scores agree to the rounding of float32.
+    """A bank with the interface of `GaussianBank`; scores agree up to the rounding of float32.
 
     Attributes
     ----------
     base, patch : GaussianBank
     places : ndarray of shape (P,)
-        The row in which each row of `patch` stands in every result; all other rows are those of `base`.
+        The result row of each row of `patch`; all other result rows come from `base`.
     members, order
-        As those of `GaussianBank`, but in no order of their counts.
+        As in `GaussianBank`, but not sorted by sample count.
     """
 
     base: GaussianBank
@@ -43,13 +44,13 @@ class PatchedBank:
     order: npt.NDArray[np.intp]
 
     @property
-    def shape(self) -> Shape:
+    def options(self) -> GaussianOptions:
         """How the Gaussians are built."""
-        return self.base.shape
+        return self.base.options
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
-        """Samples of each class, in `order`."""
+        """K of each class, row by row."""
         counts = np.empty(len(self.members), np.int64)
         counts[: len(self.base.counts)] = self.base.counts
         counts[self.places] = self.patch.counts
@@ -60,7 +61,7 @@ class PatchedBank:
         """All members in one bank."""
         passed = np.empty(len(self.members), np.intp)
         passed[self.order] = np.arange(len(self.members))
-        return GaussianBank.build([self.members[row] for row in passed.tolist()], self.shape, previous=self.base)
+        return GaussianBank.build([self.members[row] for row in passed.tolist()], self.options, previous=self.base)
 
     @property
     def nbytes(self) -> int:
@@ -73,10 +74,10 @@ class PatchedBank:
 
     def evaluate(self, queries: Floats) -> tuple[Floats, Floats]:
         """Return cosine and -delta times the squared Mahalanobis distance, as `GaussianBank.evaluate`."""
-        before, changed, all_ = ((len(part), len(queries)) for part in (self.base.members, self.places, self.members))
-        cosines, closeness = scratch("cosines", all_), scratch("closeness", all_)
-        self.base.evaluate_into(cosines[: before[0]], closeness[: before[0]], queries)
-        patch = scratch("patch cosines", changed), scratch("patch closeness", changed)
+        n, before, changed = len(queries), len(self.base.members), len(self.places)
+        cosines, closeness = scratch("cosines", (len(self.members), n)), scratch("closeness", (len(self.members), n))
+        self.base.evaluate_into(cosines[:before], closeness[:before], queries)
+        patch = scratch("patch cosines", (changed, n)), scratch("patch closeness", (changed, n))
         self.patch.evaluate_into(*patch, queries)
         cosines[self.places], closeness[self.places] = patch
         return cosines, closeness
@@ -85,19 +86,19 @@ class PatchedBank:
 Bank = GaussianBank | PatchedBank
 
 
-def bank_of(members: Sequence[ClassRecord], shape: Shape, previous: Bank | None) -> Bank:
-    """Return the bank of `members`; what `previous` has of it is not computed again, nor copied where it is large."""
+def bank_of(members: Sequence[ClassRecord], options: GaussianOptions, previous: Bank | None) -> Bank:
+    """Return the bank of `members`. Classes of `previous` are not computed again, and not copied if it is large."""
     base = previous.base if isinstance(previous, PatchedBank) else previous
-    if base is None or base.shape != shape:
-        return GaussianBank.build(members, shape)
+    if base is None or base.options != options:
+        return GaussianBank.build(members, options)
     column_of = {id(member): column for column, member in enumerate(members)}
     order = np.array([column_of.pop(id(member), -1) for member in base.members], dtype=np.intp)
     gone, fresh = np.flatnonzero(order < 0), list(column_of.values())
     few = len(gone) <= len(fresh) <= len(members) // _SHARE
     if not few or not fresh or base.nbytes < _LARGE:
-        return GaussianBank.build(members, shape, previous=base)
+        return GaussianBank.build(members, options, previous=base)
     last = previous.patch if isinstance(previous, PatchedBank) else None
-    patch = GaussianBank.build([members[column] for column in fresh], shape, previous=last)
+    patch = GaussianBank.build([members[column] for column in fresh], options, previous=last)
     places = np.concatenate([gone, np.arange(len(order), len(members))])
     order = np.concatenate([order, np.full(len(fresh) - len(gone), -1)])
     order[places] = np.array(fresh)[patch.order]

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.algebra.background import Background
-from hycal.algebra.bank import Shape
 from hycal.algebra.fusion import FUSIONS
-from hycal.algebra.held_out import own_without_each
+from hycal.algebra.gaussians import GaussianOptions
+from hycal.algebra.gaussians_held_out import own_without_each
 from hycal.algebra.patched_bank import Bank, bank_of
 from hycal.algebra.scores import blend_log_odds, shot_weights, standardise
 from hycal.base import IncrementalClassifier
@@ -223,9 +223,9 @@ class HyCal(IncrementalClassifier):
 
     def _derive(self, records: Records, previous: _Model | None) -> _Model:
         rule = self._rule
-        shape = Shape(FUSIONS[self.fusion], rule.scale, rule.ridge)
-        bank = bank_of(records.ordered, shape, None if previous is None else previous.bank)
-        return _Model(bank, Background.of(records.ordered, shape) if records.unseen else None)
+        options = GaussianOptions(FUSIONS[self.fusion], rule.scale, rule.ridge)
+        bank = bank_of(records.ordered, options, None if previous is None else previous.bank)
+        return _Model(bank, Background.of(records.ordered, options) if records.unseen else None)
 
     def _leave_one_out(self, derived: _Model, records: Records, samples: Selection) -> Floats | None:
         """Only the class of a sample changes without it: its measures and its weight are replaced, then all blended.
@@ -235,7 +235,7 @@ class HyCal(IncrementalClassifier):
         if records.unseen:
             return None
         bank = derived.bank
-        own_cosines, own_closeness = own_without_each(records.ordered, bank.shape, wanted=np.unique(samples.own))
+        own_cosines, own_closeness = own_without_each(records.ordered, bank.options, wanted=np.unique(samples.own))
         weights, own_weights = self.weights(records.counts)[bank.order], self.weights(samples.counts - 1)
         place = np.argsort(bank.order)
         scores = np.empty((len(samples.rows), len(weights)), np.float32)

@@ -48,7 +48,7 @@ class GaussianScores:
         return self.build.affine(rows, extended[:, :-1], extended[:, -1])
 
     def _inverse_length(self, rows: str) -> str:
-        build, fixed = self.build, self.bank.shape.fusion.fixed_length
+        build, fixed = self.build, self.bank.options.fusion.fixed_length
         if fixed is not None:
             return build.number(1.0 / fixed)
         squares = build.node("Max", self._products(rows, self.bank.lengths), build.number(SHORTEST))

@@ -148,7 +148,7 @@ class _Closed:
     @classmethod
     def of(cls, bank: GaussianBank) -> _Closed | None:
         """Return the closed forms of a bank; None where lengths depend on the query."""
-        length, classes = bank.shape.fusion.fixed_length, len(bank.means)
+        length, classes = bank.options.fusion.fixed_length, len(bank.means)
         if length is None:
             return None
         mean = bank.means.mean(axis=0, dtype=np.float64)

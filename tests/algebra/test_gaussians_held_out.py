@@ -7,7 +7,7 @@ import pytest
 
 from hycal import HyCal
 from hycal.algebra.bank import GaussianBank
-from hycal.algebra.held_out import own_without_each
+from hycal.algebra.gaussians_held_out import own_without_each
 from hycal.data import load_xd8
 from hycal.state.records import ClassRecord
 
@@ -22,13 +22,13 @@ def model():
 
 def test_each_class_rebuilt_without_each_sample(model):
     current = model._current()
-    members, shape = current.records.ordered, current.value.bank.shape
-    cosines, closeness = own_without_each(members, shape, wanted=np.arange(len(members)))
+    members, options = current.records.ordered, current.value.bank.options
+    cosines, closeness = own_without_each(members, options, wanted=np.arange(len(members)))
     expected = []
     for member in members:
         for row in member.samples.rows:
             fewer = ClassRecord(member.samples.remove(row[None]), member.domain)
-            expected.append([part[0, 0] for part in GaussianBank.build([fewer], shape).evaluate(row[None])])
+            expected.append([part[0, 0] for part in GaussianBank.build([fewer], options).evaluate(row[None])])
     expected = np.array(expected)
     np.testing.assert_allclose(cosines, expected[:, 0], atol=1e-6)
     np.testing.assert_allclose(closeness, expected[:, 1], atol=1e-5)
@@ -37,6 +37,6 @@ def test_each_class_rebuilt_without_each_sample(model):
 def test_only_what_is_wanted(model):
     current = model._current()
     members = current.records.ordered
-    cosines, _ = own_without_each(members, current.value.bank.shape, wanted=np.array([3]))
+    cosines, _ = own_without_each(members, current.value.bank.options, wanted=np.array([3]))
     first = sum(member.count for member in members[:3])
     assert np.flatnonzero(cosines).tolist() == list(range(first, first + members[3].count))
