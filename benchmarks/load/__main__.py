@@ -33,7 +33,7 @@ from benchmarks.synthetic import many_classes
 from hycal.encoders import load_encoder
 from hycal.project import Project, State
 from hycal.project.answers import answer
-from hycal.project.images import space
+from hycal.project.encoder import space
 from hycal.validation import Floats
 
 ROWS = 256

@@ -7,7 +7,7 @@ from statistics import median
 
 from benchmarks.synthetic import many_classes
 from hycal.encoders import load_encoder
-from hycal.project.images import space
+from hycal.project.encoder import space
 from tests.browser.conftest import Visit, serving
 
 CLICKS = 24

@@ -78,7 +78,7 @@ def test_json_is_the_whole_measurement_and_only_held_out_images_count(tmp_path: 
     picture(7).save(tmp_path / "photos" / "art" / "test" / "never" / "0.png")
     result = run(fitted(SLDA(), train, tmp_path), tmp_path / "photos", "--encoder", "tiny", "--json")
     assert result.exit_code == 0, result.output
-    assert "25 images of the split 'test' are asked" in result.output
+    assert "24 images of the split 'train' are left out" in result.output
     assert "24 images encoded" in result.output  # and no other
     assert "1 images are left out: the model does not know their class" in result.output
     document = json.loads(result.stdout)
@@ -131,7 +131,8 @@ def test_what_cannot_be_measured_says_what_to_do(tmp_path: Path) -> None:
     assert "empty file" in result.output
     result = run(model, strangers, "--encoder", "tiny")
     assert result.exit_code == 1
-    assert "no image of a class that the model knows; its first label is 'pets/cat'" in result.output
+    assert "None of the 1 images in" in result.output
+    assert "belongs to a class of the model; the first label is 'pets/cat'" in result.output
 
 
 def test_a_project_file_names_its_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,9 @@ import pytest
 from hycal.commands.predict import Question, _answers
 from hycal.embedding import EmbeddingCache, pipeline
 from hycal.embedding.sources import ImageFile
-from hycal.project import Arrival, Project, empty_state
-from hycal.project.images import see, space
+from hycal.project import Project, empty_state
+from hycal.project.encoder import space
+from hycal.project.learner import Learner
 from tests.embedding.tiny import TinyEncoder, make_folder, picture
 
 IMAGES = 1000
@@ -27,9 +28,10 @@ def tower():
 def state(tmp_path_factory, tower):
     root = make_folder(tmp_path_factory.mktemp("zoo"))
     files = sorted(root.rglob("*.png"))
-    seen = see([ImageFile(file) for file in files], tower)
     project = Project(root / "zoo.hycal", empty_state(space(tower), has_text=False))
-    project.learn([Arrival(f"zoo/{files[n].parent.name}", example) for n, example in seen.examples.items()])
+    learner = Learner(project, tower)
+    embedded = learner.embed([ImageFile(file) for file in files])
+    learner.learn(embedded.labelled([f"zoo/{file.parent.name}" for file in files]))
     return project.state
 
 

@@ -13,7 +13,7 @@ from benchmarks.load.soak import Sample, judged, soak
 from benchmarks.synthetic import many_classes
 from hycal.encoders import load_encoder
 from hycal.project import Project
-from hycal.project.images import space
+from hycal.project.encoder import space
 from tests.faults.test_kills import run
 
 LEAK = """

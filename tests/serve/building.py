@@ -10,7 +10,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from hycal.project import Project, empty_state
-from hycal.project.images import space
+from hycal.project.encoder import space
 from hycal.serve.app import make_app
 from hycal.serve.limits import Limits
 from hycal.serve.security import Door

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import typer
 from rich.console import Console
 
 from hycal.commands._output import INTERRUPTED, embedding_progress, print_line
-from hycal.data.labelled import ListedImage, list_images
-from hycal.embedding import Embedded, EmbeddingCache, embed, is_table, read_table
-from hycal.embedding.store import space_of
+from hycal.embedding import Embedded, EmbeddingCache, ImageSource, embed
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
 from hycal.validation import Floats, Label
 
 if TYPE_CHECKING:
-    from hycal.base import IncrementalClassifier
     from hycal.encoders.catalog import Backend
     from hycal.project import Project, State
+    from hycal.project.inputs import LeftOut
 
 DEFAULT_ENCODER = "builtin"
-HELD_OUT = ("test", "val")  # of these, the first that there is: what was learned says little about what was not
 
 
 def load_encoder(name: str, weights: Path | None, backend: Backend = "onnx") -> Encoder:
@@ -37,29 +35,12 @@ def load_encoder(name: str, weights: Path | None, backend: Backend = "onnx") -> 
     return load_encoder(name, weights=weights, backend=backend)
 
 
-def encoder_of(state: State, asked: str | None, weights: Path | None) -> Encoder:
-    """Return the encoder that a model was learned with; raise if `asked` names another one."""
-    from hycal.project.images import check_encoder
-
-    own = state.space.name
-    if not own and asked is None:
-        raise HyCalError("This model does not say which encoder made its embeddings. Name it with --encoder.")
-    if own and asked not in (None, own):
-        raise HyCalError(
-            f"This model was learned with encoder {own!r}, so {asked!r} cannot be used with it: their embeddings "
-            f"cannot be compared. Leave --encoder out, or learn the images again into a new model."
-        )
-    encoder = load_encoder(asked or own, weights)
-    check_encoder(state, encoder)
-    return encoder
-
-
 def new_project(
     path: Path, encoder: str | None, weights: Path | None, *, method: str | None = None, journal: bool = False
 ) -> tuple[Project, Encoder]:
     """Return an empty project and the encoder that it will learn with; the first change creates the file."""
     from hycal.project import DEFAULT_METHOD, Project, empty_state
-    from hycal.project.images import space
+    from hycal.project.encoder import space
     from hycal.project.project import check_folder
 
     check_folder(path)
@@ -85,14 +66,14 @@ def embedding_cache(
 
 
 def embed_images(
-    images: Sequence[ListedImage],
+    images: Sequence[ImageSource],
     encoder: Encoder,
     cache: Path | None,
     console: Console,
     *,
     way: Callable[..., Embedded] | None = None,
 ) -> Embedded:
-    """Embed listed images through the cache, and print progress and a summary on `console`.
+    """Embed images through the cache, and print progress and a summary on `console`.
 
     `way` embeds sources: by default `embed` in this process, else the same on a cluster.
     """
@@ -102,7 +83,7 @@ def embed_images(
         embedding_progress(console, total=len(images)) as watch,
     ):
         run = way or partial(embed, encoder=encoder)
-        result = run([image.source for image in images], store=store, watch=watch)
+        result = run(images, store=store, watch=watch)
     seconds = time.monotonic() - began
     print_line(
         console,
@@ -122,66 +103,23 @@ class EncoderChoice:
     cache: Path | None
 
 
-def ask(source: Path, project: Project, choice: EncoderChoice, console: Console) -> tuple[Floats, list[Label]]:
-    """Return embeddings and labels of the images in `source` that are held out and of classes that the model knows."""
-    classifier = project.state.classifier
-    if is_table(source):
-        table = read_table(source, fingerprint=classifier.encoder_)
-        columns = (table.domains.tolist(), table.labels.tolist(), table.splits.tolist())
-        wanted = _wanted(list(zip(*columns, strict=True)), classifier, source, console)
-        return table.rows[list(wanted)], list(wanted.values())
-    images = list_images(source)
-    wanted = _wanted([(image.domain, image.label, image.split) for image in images], classifier, source, console)
-    result = embed_images([images[at] for at in wanted], _encoder(project, choice), choice.cache, console)
+def ask(source: Path, state: State, choice: EncoderChoice, console: Console) -> tuple[Floats, list[Label]]:
+    """Return embeddings and labels of the images in `source` that judge the model."""
+    from hycal.project.encoder import encoder_of
+    from hycal.project.inputs import held_out
+
+    inputs = held_out(source, state)
+    _print_left_out(inputs.left_out, console)
+    if isinstance(inputs.images, np.ndarray):
+        return inputs.images, inputs.labels
+    result = embed_images(inputs.images, encoder_of(state, choice.name, choice.weights), choice.cache, console)
     if not len(result.rows):
-        raise HyCalError(f"None of the {len(wanted)} images in {source} can be used. {result.skipped[0].reason}")
-    labels = list(wanted.values())
-    return result.rows, [labels[at] for at in result.kept]
-    return result.rows, [labels[at] for at in result.kept]
+        raise HyCalError(f"None of the {len(inputs.labels)} images in {source} can be used. {result.skipped[0].reason}")
+    return result.rows, [inputs.labels[at] for at in result.kept]
 
 
-def _wanted(
-    places: Sequence[tuple[str, str, str]], classifier: IncrementalClassifier, source: Path, console: Console
-) -> dict[int, Label]:
-    """Return the model's label of each image that is held out and of a known class; say what is left out.
-
-    `places` are domain, class and split of each image.
-    """
-    split = next((name for name in HELD_OUT if any(place[2] == name for place in places)), None)
-    asked = [at for at, place in enumerate(places) if split in (None, place[2])]
-    names = {str(label): label for label in classifier.classes_.tolist()}
-    wanted = {at: label for at in asked if (label := _label(names, *places[at][:2])) is not None}
-    if not wanted:
-        first = "/".join(filter(None, places[0][:2])) if places else ""
-        raise HyCalError(
-            f"{source} has no image of a class that the model knows; its first label is {first!r}, and the model has "
-            f"{', '.join(sorted(names)[:3])}, ... Name the folders as the classes: DOMAIN/CLASS."
-        )
-    if split is not None:
-        print_line(console, f"{len(asked):,} images of the split {split!r} are asked, the others are left out")
-    if len(wanted) < len(asked):
-        print_line(console, f"{len(asked) - len(wanted):,} images are left out: the model does not know their class")
-    return wanted
-
-
-def _label(names: Mapping[str, Label], domain: str, name: str) -> Label | None:
-    """Return the model's label for a class of a domain: DOMAIN/CLASS, or CLASS alone."""
-    return names.get(f"{domain}/{name}", names.get(name))
-
-
-def _encoder(project: Project, choice: EncoderChoice) -> Encoder:
-    """Return the encoder that the model was learned with, or say that this is another one."""
-
-    learned_in, name = project.state.classifier.encoder_, choice.name or project.state.space.name
-    if not name:
-        raise HyCalError(
-            f"{project.path} does not name the encoder it was learned with. Pass it: --encoder NAME; "
-            "`hycal encoders list` shows them."
-        )
-    encoder = load_encoder(name, choice.weights)
-    if learned_in not in (None, space_of(encoder), encoder.fingerprint):
-        raise HyCalError(
-            f"{project.path} was learned in the space {learned_in!r}, but encoder {name!r} gives "
-            f"{space_of(encoder)!r}. Pass the encoder of the model: --encoder NAME."
-        )
-    return encoder
+def _print_left_out(left_out: LeftOut, console: Console) -> None:
+    for split, count in left_out.splits.items():
+        print_line(console, f"{count:,} images of the split {split!r} are left out: a model is judged on the others")
+    if left_out.images:
+        print_line(console, f"{len(left_out.images):,} images are left out: the model does not know their class")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from hycal.commands._inputs import embedding_cache, encoder_of
+from hycal.commands._inputs import embedding_cache
 from hycal.commands._options import CacheFolder, Domain, Json, LabelledFolder, Model, ModelEncoder, StrictSkips, Weights
 from hycal.commands._output import (
     FOUND_SOMETHING,
@@ -22,16 +24,16 @@ from hycal.commands._output import (
     score_json,
     skipped_json,
 )
-from hycal.data.labelled import list_images
-from hycal.embedding import Skipped
+from hycal.embedding import ImageSource, Skipped
 from hycal.embedding.store import EmbeddingStore
 from hycal.embedding.stream import stream
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, State
+from hycal.project.encoder import encoder_of
 from hycal.project.evaluation import Evaluation, evaluate
-from hycal.project.inputs import TO_TEST, Labelled, known_label, labelled
-from hycal.validation import Label
+from hycal.project.inputs import held_out
+from hycal.validation import Floats, Label
 
 _SHOWN = 10
 
@@ -56,20 +58,17 @@ def evaluate_command(
     """
     project = Project(model)
     state = project.state
-    images, skipped = labelled(list_images(folder), root=folder, domain=domain, splits=TO_TEST)
-    known = [(image, known_label(state, image.label)) for image in images]
-    skipped += [
-        Skipped(image.source.name, f"the model has no class {image.label}") for image, label in known if label is None
-    ]
-    testable = [(image, label) for image, label in known if label is not None]
-    if not testable:
-        raise HyCalError(f"None of the {len(images)} images in {folder} belongs to a class of the model.")
-    tower = encoder_of(state, encoder, weights)
-    with embedding_cache(tower, cache) as store:
-        pairs, learned = _answers(state, tower, testable, store, skipped)
+    inputs = held_out(folder, state, domain=domain)
+    skipped = list(inputs.left_out.all)
+    if isinstance(inputs.images, np.ndarray):
+        pairs, learned = list(zip(inputs.labels, _best(state, inputs.images), strict=True)), 0
+    else:
+        tower = encoder_of(state, encoder, weights)
+        with embedding_cache(tower, cache) as store:
+            pairs, learned = _answers(state, tower, inputs.images, inputs.labels, store, skipped)
     if not pairs:
         raise HyCalError(
-            f"None of the {len(testable)} files in {folder} could be read. The last: {skipped[-1].reason}."
+            f"None of the {len(inputs.labels)} files in {folder} could be read. The last: {skipped[-1].reason}."
         )
     found = evaluate(state, pairs)
     if as_json:
@@ -84,22 +83,25 @@ def evaluate_command(
 def _answers(
     state: State,
     tower: Encoder,
-    images: list[tuple[Labelled, Label]],
+    images: Sequence[ImageSource],
+    labels: Sequence[Label],
     store: EmbeddingStore,
     skipped: list[Skipped],
 ) -> tuple[list[tuple[Label, Label]], int]:
     """Return (truth, answer) of every image that can be read, and how many of them the model has learned."""
     pairs: list[tuple[Label, Label]] = []
     learned = 0
-    for item in stream([image.source for image, _ in images], tower, store=store):
-        image, truth = images[item.number]
+    for item in stream(images, tower, store=store):
         if item.row is None:
-            skipped.append(Skipped(image.source.name, str(item.problem)))
+            skipped.append(Skipped(images[item.number].name, str(item.problem)))
             continue
-        (best,) = state.classifier.decision_function(item.row[None]).argmax(axis=1)
-        pairs.append((truth, state.labels[int(best)]))
+        pairs += zip([labels[item.number]], _best(state, item.row[None]), strict=True)
         learned += item.key in state.label_of
     return pairs, learned
+
+
+def _best(state: State, rows: Floats) -> list[Label]:
+    return [state.labels[best] for best in state.classifier.decision_function(rows).argmax(axis=1).tolist()]
 
 
 def _evaluation_json(found: Evaluation) -> dict[str, Any]:

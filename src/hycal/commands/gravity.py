@@ -41,15 +41,15 @@ def gravity_command(
 ) -> None:
     """Show how often images of one domain are classified into another, before and after calibration.
 
-    FOLDER holds images of the model's classes as DOMAIN/CLASS/x.jpg or DOMAIN/test/CLASS/x.jpg; if it has a test or
-    val split, only that is asked. Or it is a table of `hycal embed`. Images of other classes are left out.
+    FOLDER holds images of the model's classes as DOMAIN/CLASS/x.jpg or DOMAIN/test/CLASS/x.jpg, or it is a table of
+    `hycal embed`. Images of the training split, and of classes that the model does not know, are left out.
 
     Example: hycal gravity model.safetensors photos --html gravity.html
     """
     from hycal.project import Project
 
     console, project = Console(stderr=True), Project(model)
-    asked = ask(source, project, EncoderChoice(encoder, weights, cache), console)
+    asked = ask(source, project.state, EncoderChoice(encoder, weights, cache), console)
     measured = _before_and_after(project.state.classifier, *asked)
     if page is not None:
         _write_page(page, measured, model.name)

@@ -11,17 +11,17 @@ import typer
 from rich.console import Console
 
 from hycal.classifiers import METHODS
-from hycal.commands._inputs import embedding_cache, encoder_of, new_project
+from hycal.commands._inputs import embedding_cache, new_project
 from hycal.commands._options import CacheFolder, Domain, Json, LabelledFolder, Model, ModelEncoder, StrictSkips, Weights
 from hycal.commands._output import FOUND_SOMETHING, embedding_progress, print_line, print_receipt, report_errors
-from hycal.data.labelled import list_images
 from hycal.embedding.sources import ImageFile
 from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
-from hycal.project import Arrival, Project, Receipt
-from hycal.project.images import see, text_embeddings
-from hycal.project.inputs import TO_LEARN, Labelled, labelled
+from hycal.project import Project, Receipt
+from hycal.project.encoder import encoder_of
+from hycal.project.inputs import LabelledImage, to_learn
 from hycal.project.labels import check_class_name
+from hycal.project.learner import Learner
 
 
 @report_errors
@@ -47,15 +47,15 @@ def learn_command(
 
     Example: hycal learn photos.hycal photos/flowers --domain flower
     """
-    images, left_out = labelled(list_images(folder), root=folder, domain=domain, splits=TO_LEARN)
+    images, left_out = to_learn(folder, domain=domain)
     if not images:
         raise HyCalError(
             f"{folder} has no images in class folders. Put the images of each class in a folder named after the class: "
             f"{folder / 'cat' / '1.jpg'}."
         )
     project, tower = _open(model, encoder, weights, method)
-    receipt = _learn(project, tower, images, cache, thumbnails)
-    receipt = replace(receipt, skipped=(*left_out, *receipt.skipped))
+    receipt = _learn(Learner(project, tower), tower, images, cache, thumbnails)
+    receipt = replace(receipt, skipped=(*left_out.all, *receipt.skipped))
     print_receipt(project, receipt, as_json=as_json)
     if strict and receipt.skipped:
         raise typer.Exit(FOUND_SOMETHING)
@@ -77,12 +77,11 @@ def correct_command(
     project = Project(model)
     if label not in project.state.shelves:
         check_class_name(label)  # before the encoder is loaded
-    tower = encoder_of(project.state, encoder, weights)
-    seen = see([ImageFile(image)], tower)
-    if not seen.examples:
-        raise HyCalError(f"{image} cannot be used: {seen.skipped[0].reason}.")
-    texts = text_embeddings([label] if label not in project.state.shelves else [], tower)
-    print_receipt(project, project.correct(seen.examples[0], label, texts), as_json=as_json)
+    learner = Learner(project, encoder_of(project.state, encoder, weights))
+    embedded = learner.embed([ImageFile(image)])
+    if not embedded.examples:
+        raise HyCalError(f"{image} cannot be used: {embedded.skipped[0].reason}.")
+    print_receipt(project, learner.correct(embedded.examples[0], label), as_json=as_json)
 
 
 def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:
@@ -98,30 +97,28 @@ def _open(path: Path, encoder: str | None, weights: Path | None, method: str | N
     return project, encoder_of(project.state, encoder, weights)
 
 
-def _learn(project: Project, tower: Encoder, images: list[Labelled], cache: Path | None, thumbnails: bool) -> Receipt:
+def _learn(
+    learner: Learner, tower: Encoder, images: list[LabelledImage], cache: Path | None, thumbnails: bool
+) -> Receipt:
     began = time.monotonic()
     console = Console(stderr=True)
     with embedding_cache(tower, cache) as store, embedding_progress(console, total=len(images)) as watch:
-        seen = see(
+        embedded = learner.embed(
             [image.source for image in images],
-            tower,
-            store=store,
-            watch=watch,
             names=[image.name for image in images],
             thumbnails=thumbnails,
-            known=project.state.label_of,
+            known=learner.project.state.label_of,
+            store=store,
+            watch=watch,
         )
-    if not seen.examples:
-        reason = seen.skipped[0]
+    if not embedded.examples:
+        reason = embedded.skipped[0]
         raise HyCalError(f"None of the {len(images)} files can be used. The first: {reason.name}: {reason.reason}.")
-    arrivals = [Arrival(images[number].label, example) for number, example in seen.examples.items()]
-    new = dict.fromkeys(arrival.label for arrival in arrivals if arrival.label not in project.state.shelves)
-    texts = text_embeddings(new, tower)
-    embedded = time.monotonic()
-    receipt = project.learn(arrivals, texts)
+    ready = time.monotonic()
+    receipt = learner.learn(embedded.labelled([image.label for image in images]))
     print_line(
         console,
-        f"{len(images):,} files embedded with {tower.name} in {embedded - began:.1f} s, "
-        f"learned in {time.monotonic() - embedded:.2f} s",
+        f"{len(images):,} files embedded with {tower.name} in {ready - began:.1f} s, "
+        f"learned in {time.monotonic() - ready:.2f} s",
     )
-    return replace(receipt, skipped=(*seen.skipped, *receipt.skipped))
+    return replace(receipt, skipped=(*embedded.skipped, *receipt.skipped))

@@ -15,7 +15,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from hycal.commands._inputs import embedding_cache, encoder_of
+from hycal.commands._inputs import embedding_cache
 from hycal.commands._options import CacheFolder, Model, ModelEncoder, StrictSkips, Weights
 from hycal.commands._output import FOUND_SOMETHING, print_json, print_line, report_errors
 from hycal.embedding.sources import ImageFile, image_files
@@ -25,6 +25,7 @@ from hycal.encoders.protocol import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, State
 from hycal.project.answers import Answer, Evidence, answer
+from hycal.project.encoder import encoder_of
 from hycal.validation import Floats
 
 _AT_ONCE = 16

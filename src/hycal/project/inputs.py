@@ -1,28 +1,34 @@
-"""Which images of a folder or manifest a project can use, and under which labels."""
+"""Labelled inputs of a project: which images of a folder, manifest or table it learns, and which ones judge it.
+
+A project learns the images of the training split, and those of no split. Every image that is not of the training split
+can judge a model: those of test and val, and those of no split.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
-from hycal.data.labelled import ListedImage
+from hycal.data.labelled import list_images
 from hycal.data.samples import split_of
 from hycal.embedding.outcomes import Skipped
 from hycal.embedding.sources import ImageSource
+from hycal.embedding.table import is_table, read_table
 from hycal.errors import HyCalError
-from hycal.project.examples import class_label
+from hycal.project.examples import class_label, split_label
 from hycal.project.lookup import class_called
 from hycal.project.state import State
-from hycal.validation import Label
+from hycal.validation import Floats, Label
 
 TO_LEARN = ("train", "")
 TO_TEST = ("test", "val", "")
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledImage:
     """An image with the label that its place gives it."""
 
     source: ImageSource
@@ -30,43 +36,154 @@ class Labelled:
     label: str
 
 
-def labelled(
-    images: Sequence[ListedImage], *, root: Path, domain: str | None, splits: Iterable[str]
-) -> tuple[list[Labelled], list[Skipped]]:
-    """Return the images of the wanted splits that lie in a class folder, and why the others are left out.
+@dataclass(frozen=True)
+class LeftOut:
+    """What of an input is not used.
+
+    Attributes
+    ----------
+    source : Path
+        The folder, manifest or table.
+    splits : mapping of str to int
+        How many images each split has that is not used.
+    images : tuple of Skipped
+        The images of the used splits that cannot be used, and why.
+    """
+
+    source: Path
+    splits: Mapping[str, int]
+    images: tuple[Skipped, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.splits or self.images)
+
+    @property
+    def all(self) -> tuple[Skipped, ...]:
+        """One entry for each split and each image."""
+        splits = [Skipped(str(self.source), f"{n:,} images of the split {split!r}") for split, n in self.splits.items()]
+        return (*splits, *self.images)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Labelled images that judge a model, all of classes that it knows.
+
+    Attributes
+    ----------
+    images : list of ImageSource, or ndarray of shape (n, d)
+        The images; their embeddings if the input is a table.
+    labels : list of labels
+        The model's own label of each.
+    left_out : LeftOut
+    """
+
+    images: list[ImageSource] | Floats
+    labels: list[Label]
+    left_out: LeftOut
+
+
+def to_learn(source: Path, *, domain: str | None = None) -> tuple[list[LabelledImage], LeftOut]:
+    """Return the images of a folder or manifest that are learned, and what is left out.
 
     Parameters
     ----------
-    images : sequence of ListedImage
-    root : Path
-        The folder or manifest that they come from.
-    domain : str or None
-        The domain of all of them; by default what the folders say.
-    splits : iterable of str
-        A folder without splits has the split "".
+    source : Path
+    domain : str, optional
+        The domain of all images; by default what the input says.
     """
-    wanted, found, left_out = set(splits), [], []
-    elsewhere = Counter(image.split for image in images if image.split not in wanted)
-    left_out += [Skipped(str(root), f"{n:,} images of the split {split!r}") for split, n in elsewhere.items()]
-    for image in images:
-        if image.split not in wanted:
-            continue
-        if not image.label:
-            left_out.append(Skipped(image.source.name, "lies in no class folder"))
-        else:
-            label = class_label(_domain(image.domain if domain is None else domain, root), image.label)
-            found.append(Labelled(image.source, image.file, label))
-    return found, left_out
+    images = list_images(source)
+    found, left_out = _labels(images, [image.source.name for image in images], TO_LEARN, source, domain)
+    return [LabelledImage(images[at].source, images[at].file, label) for at, label in found.items()], left_out
+
+
+def held_out(source: Path, state: State, *, domain: str | None = None) -> HeldOut:
+    """Return the labelled images of a folder, manifest or table of embeddings that judge a model.
+
+    Parameters
+    ----------
+    source : Path
+    state : State
+        The model. A table must be of the space of its encoder.
+    domain : str, optional
+        The domain of all images; by default what the input says.
+    """
+    if is_table(source):
+        table = read_table(source, fingerprint=state.space.fingerprint)
+        columns = (table.domains.tolist(), table.labels.tolist(), table.splits.tolist())
+        known, left_out = _known(
+            [_Row(*row) for row in zip(*columns, strict=True)], table.files.tolist(), state, source, domain
+        )
+        return HeldOut(table.rows[list(known)], list(known.values()), left_out)
+    images = list_images(source)
+    known, left_out = _known(images, [image.source.name for image in images], state, source, domain)
+    return HeldOut([images[at].source for at in known], list(known.values()), left_out)
 
 
 def known_label(state: State, label: str) -> Label | None:
     """Return the model's label for an image: the same, or else the only class of that name in any domain."""
-    return label if label in state.shelves else class_called(state, label.split("/", 1)[1])
+    return label if label in state.shelves else class_called(state, split_label(label)[1])
 
 
-def _domain(name: str, root: Path) -> str:
-    if split_of(name) and name == root.resolve().name:  # photos/train: the domain is photos
-        name = root.resolve().parent.name
+class _Entry(Protocol):
+    """What an input says about one image; "" where it says nothing."""
+
+    @property
+    def domain(self) -> str: ...
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def split(self) -> str: ...
+
+
+class _Row(NamedTuple):
+    """A row of a table."""
+
+    domain: str
+    label: str
+    split: str
+
+
+def _known(
+    entries: Sequence[_Entry], names: Sequence[str], state: State, source: Path, domain: str | None
+) -> tuple[dict[int, Label], LeftOut]:
+    """Return the model's label of each image that judges it, by number, and what is left out."""
+    found, left_out = _labels(entries, names, TO_TEST, source, domain)
+    known = {at: known_label(state, label) for at, label in found.items()}
+    strange = [Skipped(names[at], f"the model has no class {found[at]}") for at, own in known.items() if own is None]
+    if len(strange) == len(found):
+        first = f"; the first label is {next(iter(found.values()))!r}" if found else ""
+        raise HyCalError(
+            f"None of the {len(found)} images in {source} belongs to a class of the model{first}. Expected images that "
+            f"were not learned, in folders named as the classes, such as {', '.join(map(str, state.labels[:3]))}."
+        )
+    own_labels = {at: own for at, own in known.items() if own is not None}
+    return own_labels, replace(left_out, images=(*left_out.images, *strange))
+
+
+def _labels(
+    entries: Sequence[_Entry], names: Sequence[str], splits: Iterable[str], source: Path, domain: str | None
+) -> tuple[dict[int, str], LeftOut]:
+    """Return the label of each image of the wanted splits, by number, and what is left out."""
+    wanted, found, skipped = set(splits), {}, []
+    for number, entry in enumerate(entries):
+        if entry.split not in wanted:
+            continue
+        if entry.label:
+            found[number] = _label(entry, source, domain)
+        else:
+            skipped.append(Skipped(names[number], "lies in no class folder"))
+    elsewhere = Counter(entry.split for entry in entries if entry.split not in wanted)
+    return found, LeftOut(source, elsewhere, tuple(skipped))
+
+
+def _label(entry: _Entry, source: Path, domain: str | None) -> str:
+    name = entry.domain if domain is None else domain
+    if not name and domain is None:  # a table may name no domains
+        return entry.label
+    if split_of(name) and name == source.resolve().name:  # photos/train: the domain is photos
+        name = source.resolve().parent.name
     if not name or "/" in name:
         raise HyCalError(f"A domain cannot be called {name!r}: its name must not be empty, nor contain a slash.")
-    return name
+    return class_label(name, entry.label)

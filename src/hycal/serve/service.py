@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,8 +18,8 @@ from hycal.errors import HyCalError
 from hycal.project import Arrival, Example, Project, Receipt, State
 from hycal.project.advice import Advice, advise
 from hycal.project.answers import Answer, Ranking, answer, rank
-from hycal.project.images import see, text_embeddings
 from hycal.project.labels import LONGEST_NAME, check_class_name
+from hycal.project.learner import Learner
 from hycal.project.mapping import class_map
 from hycal.serve.caches import Latest, much_the_same, same_classes
 from hycal.serve.limits import Limits
@@ -101,8 +100,7 @@ class Service:
         self.project = project
         self.limits = limits or Limits()
         self.encoder = encoder
-        self._why_no_encoder = why_no_encoder
-        self._encoding = threading.Lock()  # one batch at a time: it uses every core as it is
+        self._learner = Learner(project, encoder, why_no_encoder=why_no_encoder)
         self._tray = Tray(self.limits.tray)
         self._advice = Latest(_advice)
         self._map = Latest(class_map)
@@ -116,15 +114,13 @@ class Service:
 
     def look(self, uploads: Sequence[Upload]) -> list[Look]:
         """Embed images and keep them at hand. What cannot be used has its reason."""
-        encoder = self._need_encoder()
         most = self.limits.image_bytes
         sources = [_Numbered(str(number), upload.content, most) for number, upload in enumerate(uploads)]
         names = [_shown(upload.name) for upload in uploads]
-        with self._encoding:
-            seen = see(sources, encoder, names=names, most_pixels=self.limits.image_pixels)
-        self._tray.put(seen.examples.values())
-        problems = {int(item.name): item.reason for item in seen.skipped}
-        return [Look(name, seen.examples.get(number), problems.get(number)) for number, name in enumerate(names)]
+        embedded = self._learner.embed(sources, names=names, most_pixels=self.limits.image_pixels)
+        self._tray.put(embedded.examples.values())
+        problems = {int(item.name): item.reason for item in embedded.skipped}
+        return [Look(name, embedded.examples.get(number), problems.get(number)) for number, name in enumerate(names)]
 
     def look_again(self, identity: str) -> Look:
         """Look at an image that was sent before; one that is not at hand any more has that for a problem."""
@@ -179,7 +175,7 @@ class Service:
         """Say what an image shows; see `Project.correct`."""
         example = self.image(identity)
         self._tray.put([example])  # should it be forgotten later, it can still be shown and taught
-        return self.project.correct(example, label, self._texts([label]))
+        return self._learner.correct(example, label)
 
     def learn(self, labels: Mapping[str, str]) -> Receipt:
         """Learn images that were sent before, by content hash, all in one step."""
@@ -201,7 +197,7 @@ class Service:
                 f"{len(missing):,} of {len(labels):,} images are not at hand any more, such as {missing[0][:12]}. "
                 "Nothing was learned; send them again."
             )
-        return self.project.learn(arrivals, self._texts(dict.fromkeys(labels.values())))
+        return self._learner.learn(arrivals)
 
     def forget(self, target: str | bytes, *, for_good: bool) -> Receipt:
         """Forget a class, a domain or an image; if for good, in the undo, in memory and in the embedding cache too."""
@@ -225,18 +221,6 @@ class Service:
     def map(self, state: State) -> Mapping[Label, tuple[float, float]]:
         """Return the map of the classes."""
         return self._map(state)
-
-    def _texts(self, labels: Sequence[str] | Mapping[str, None]) -> dict[str, Floats]:
-        new = [label for label in labels if label not in self.state.shelves]
-        if self.encoder is None or not new:
-            return {}
-        with self._encoding:
-            return text_embeddings(new, self.encoder)
-
-    def _need_encoder(self) -> Encoder:
-        if self.encoder is None:
-            raise HyCalError(f"Images cannot be embedded here. {self._why_no_encoder}".strip())
-        return self.encoder
 
 
 def _familiarity(state: State) -> Familiarity:

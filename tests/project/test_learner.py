@@ -1,4 +1,4 @@
-"""From images to what a project learns: hashes, thumbnails, texts, and the encoder that belongs to a model."""
+"""From images to a change of a project: hashes, thumbnails, texts, and the encoder that belongs to a model."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from PIL import Image
 
 from hycal.embedding import ImageBytes, ImageFile
 from hycal.errors import HyCalError
-from hycal.project import Arrival, Project, empty_state
+from hycal.project import Project, empty_state
 from hycal.project.answers import answer
-from hycal.project.images import MOST_BYTES, SIDE, check_encoder, see, space, text_embeddings, thumbnail
+from hycal.project.encoder import check_encoder, space, text_embeddings
+from hycal.project.learner import MOST_BYTES, SIDE, Learner, thumbnail
 from hycal.validation import unit_rows
 from tests.embedding.tiny import TinyEncoder, make_folder, picture
 
@@ -28,24 +29,31 @@ class Reader(TinyEncoder):
         return np.stack([np.random.default_rng(list(text.encode())).normal(size=self.dimension) for text in texts])
 
 
+def learner(folder, encoder=None):
+    """Return a learner of an empty project."""
+    encoder = TinyEncoder() if encoder is None else encoder
+    return Learner(Project(folder / "zoo.hycal", empty_state(space(encoder), has_text=encoder.has_text)), encoder)
+
+
 def content(seed: int = 0, size: tuple[int, int] = (300, 200)) -> bytes:
     buffer = io.BytesIO()
     picture(seed, size=size).save(buffer, "PNG")
     return buffer.getvalue()
 
 
-def test_images_are_seen_with_their_hashes_and_thumbnails():
+def test_images_are_seen_with_their_hashes_and_thumbnails(tmp_path):
     good = content()
     sources = [ImageBytes("a.png", good), ImageBytes("b.png", b"nothing"), ImageBytes("c.png", content(1))]
-    seen = see(sources, TinyEncoder(), names=["one", "two", "three"])
+    embed = learner(tmp_path).embed
+    seen = embed(sources, names=["one", "two", "three"])
     assert sorted(seen.examples) == [0, 2] and [item.name for item in seen.skipped] == ["b.png"]
     first = seen.examples[0]
     assert first.key == hashlib.sha256(good).digest() and first.name == "one"
     assert abs(float(first.row @ first.row) - 1) < 1e-6 and first.row.dtype == np.float32
     small = Image.open(io.BytesIO(first.thumbnail))
     assert max(small.size) == SIDE and small.format == "JPEG"
-    assert see(sources, TinyEncoder(), known={first.key}).examples[0].thumbnail == b""
-    assert see(sources, TinyEncoder(), thumbnails=False).examples[2].thumbnail == b""
+    assert embed(sources, known={first.key}).examples[0].thumbnail == b""
+    assert embed(sources, thumbnails=False).examples[2].thumbnail == b""
 
 
 def test_thumbnails_are_small_whatever_the_image(tmp_path):
@@ -70,7 +78,7 @@ def test_a_file_that_changes_meanwhile_gets_no_thumbnail_of_its_new_content(tmp_
             self.reads += 1
             return content(self.reads)
 
-    seen = see([Changing()], TinyEncoder())
+    seen = learner(tmp_path).embed([Changing()])
     assert seen.examples[0].key == hashlib.sha256(content(1)).digest() and seen.examples[0].thumbnail == b""
 
 
@@ -85,15 +93,15 @@ def test_an_encoder_of_another_space_is_refused():
 def test_names_are_learned_with_the_images_where_the_encoder_reads(tmp_path):
     encoder = Reader()
     files = sorted(make_folder(tmp_path / "zoo").rglob("*.png"))
-    seen = see([ImageFile(file) for file in files], encoder)
-    arrivals = [Arrival(f"zoo/{files[n].parent.name}", example) for n, example in seen.examples.items()]
+    new = learner(tmp_path, encoder)
+    seen = new.embed([ImageFile(file) for file in files])
+    arrivals = seen.labelled([f"zoo/{file.parent.name}" for file in files])
     texts = text_embeddings(["zoo/class_0", "zoo/class_1"], encoder)
     assert encoder.read == ["a photo of a class 0.", "a photo of a class 1."]
-    project = Project(tmp_path / "zoo.hycal", empty_state(space(encoder), has_text=True))
     with pytest.raises(HyCalError, match="needs a text embedding"):
-        project.learn(arrivals)
-    project.learn(arrivals, texts)
-    assert project.state.classifier.get_params()["fusion"] == "sum"
+        new.project.learn(arrivals)
+    new.learn(arrivals)
+    assert new.project.state.classifier.get_params()["fusion"] == "sum"
     again = Project(tmp_path / "zoo.hycal")
     np.testing.assert_array_equal(again.state.shelves["zoo/class_0"].text, texts["zoo/class_0"])
     (best, *_), *_ = answer(again.state, [seen.examples[0].row], why=True)
@@ -105,3 +113,14 @@ def test_names_are_learned_with_the_images_where_the_encoder_reads(tmp_path):
     np.testing.assert_array_equal(again.state.shelves["zoo/lion"].text, texts["zoo/class_0"])
     assert text_embeddings(["zoo/x"], TinyEncoder()) == {}
     np.testing.assert_allclose(unit_rows(texts["zoo/class_0"][None])[0], texts["zoo/class_0"], atol=1e-7)
+
+
+def test_without_an_encoder_nothing_is_embedded_and_embedded_images_are_learned_all_the_same(tmp_path):
+    images = learner(tmp_path).embed([ImageBytes("a.png", content())])
+    project = Project(tmp_path / "zoo.hycal", empty_state(space(TinyEncoder()), has_text=False))
+    blind = Learner(project, None, why_no_encoder="Its weights are missing.")
+    with pytest.raises(HyCalError, match=r"cannot be embedded here\. Its weights are missing\."):
+        blind.embed([ImageBytes("a.png", content())])
+    assert blind.learn(images.labelled(["zoo/cat"])).images == {"zoo/cat": 1}
+    assert blind.correct(images.examples[0], "zoo/dog").touched == ("zoo/cat", "zoo/dog")
+    assert project.state.labels == ("zoo/dog",)

@@ -1,0 +1,70 @@
+"""The encoder that a project was learned with: its space, loading it, refusing another one, embedding class names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from hycal.embedding.store import space_of
+from hycal.encoders.protocol import Encoder
+from hycal.errors import HyCalError
+from hycal.project.examples import split_label
+from hycal.project.state import Space, State
+from hycal.validation import Floats, Label, unit_rows
+
+_PROMPT = "a photo of a {}."
+
+
+def space(encoder: Encoder) -> Space:
+    """Return the space that an encoder embeds into."""
+    return Space(encoder.name, space_of(encoder), encoder.dimension)
+
+
+def encoder_of(state: State, name: str | None, weights: Path | None) -> Encoder:
+    """Load the encoder that a project was learned with, or say why the one asked for is not it.
+
+    Parameters
+    ----------
+    state : State
+    name : str or None
+        The encoder that the user asked for; None for the one that the project names.
+    weights : Path or None
+        Where its weights are, if not in their usual place.
+    """
+    from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
+
+    own = state.space.name
+    if not own and not name:
+        raise HyCalError(
+            "This model does not say which encoder made its embeddings. Name it: --encoder NAME; "
+            "`hycal encoders list` shows them."
+        )
+    if own and name and name != own:
+        raise HyCalError(
+            f"This model was learned with encoder {own!r}, so {name!r} cannot be used with it: their embeddings "
+            f"cannot be compared. Leave --encoder out, or learn the images again into a new model."
+        )
+    encoder = load_encoder(name or own, weights=weights)
+    check_encoder(state, encoder)
+    return encoder
+
+
+def check_encoder(state: State, encoder: Encoder) -> None:
+    """Refuse an encoder whose embeddings cannot be compared with those in the project."""
+    here, theirs = state.space, space(encoder)
+    if here.fingerprint not in (None, theirs.fingerprint, encoder.fingerprint) or here.dimension != theirs.dimension:
+        raise HyCalError(
+            f"This model was learned in the space {here.fingerprint!r} of encoder {here.name!r} ({here.dimension} "
+            f"numbers), and {theirs.name!r} here gives {theirs.fingerprint!r} ({theirs.dimension} numbers). Their "
+            "embeddings cannot be compared. Use the encoder it was learned with, or learn the images again into a new "
+            "model."
+        )
+
+
+def text_embeddings(labels: Iterable[Label], encoder: Encoder) -> dict[str, Floats]:
+    """Return the text embedding of each class name, in the prompt of the paper; none without a text tower."""
+    wanted = [str(label) for label in labels]
+    if not encoder.has_text or not wanted:
+        return {}
+    prompts = [_PROMPT.format(split_label(label)[1].replace("_", " ")) for label in wanted]
+    return dict(zip(wanted, unit_rows(encoder.encode_texts(prompts)), strict=True))

@@ -1,0 +1,145 @@
+"""From images to a change of a project: the one way that the command line and the server learn."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass
+
+from PIL import Image
+
+from hycal.embedding.decoding import MOST_PIXELS, decode
+from hycal.embedding.outcomes import Skipped, Tick
+from hycal.embedding.pipeline import embed
+from hycal.embedding.sources import Content, ImageSource, content_hash
+from hycal.embedding.store import EmbeddingStore
+from hycal.encoders.protocol import Encoder
+from hycal.errors import HyCalError
+from hycal.parallel.threads import kept_threads
+from hycal.project.changes import Arrival, Receipt
+from hycal.project.encoder import text_embeddings
+from hycal.project.examples import Example
+from hycal.project.project import Project
+from hycal.validation import Floats, unit_rows
+
+SIDE = 96  # pixels of a thumbnail's longer side
+MOST_BYTES = 3000
+_QUALITIES = (60, 40, 20, 5)
+
+
+@dataclass(frozen=True)
+class EmbeddedExamples:
+    """Images that were embedded, by their number among the sources, and those that could not be used."""
+
+    examples: dict[int, Example]
+    skipped: tuple[Skipped, ...]
+
+    def labelled(self, labels: Sequence[str]) -> list[Arrival]:
+        """Return the images to learn, each under the label of its source."""
+        return [Arrival(labels[number], example) for number, example in self.examples.items()]
+
+
+class Learner:
+    """A project and its encoder; safe to share between threads.
+
+    Parameters
+    ----------
+    project : Project
+    encoder : Encoder or None
+        The project's encoder. Without it nothing can be embedded, and new classes get no text embedding.
+    why_no_encoder : str
+        What to tell whoever embeds images without an encoder.
+    """
+
+    def __init__(self, project: Project, encoder: Encoder | None, *, why_no_encoder: str = "") -> None:
+        self.project = project
+        self.encoder = encoder
+        self._why_no_encoder = why_no_encoder
+        self._encoding = threading.Lock()  # one batch at a time: the encoder uses every core
+
+    def embed(
+        self,
+        sources: Sequence[ImageSource],
+        *,
+        names: Sequence[str] | None = None,
+        thumbnails: bool = True,
+        known: Container[bytes] = (),
+        store: EmbeddingStore | None = None,
+        watch: Callable[[Tick], None] | None = None,
+        most_pixels: int = MOST_PIXELS,
+    ) -> EmbeddedExamples:
+        """Embed images and make their thumbnails. An image that cannot be used is skipped, with its reason.
+
+        Parameters
+        ----------
+        sources : sequence of ImageSource
+        names : sequence of str, optional
+            What the project calls the images; by default the names of the sources.
+        thumbnails : bool, default=True
+            Whether to make thumbnails: up to 3 kB for each image in the file.
+        known : container of bytes
+            Content hashes of images that need no thumbnail: those that the project knows already.
+        store : EmbeddingStore, optional
+            The embedding cache.
+        watch : callable, optional
+            Told how far the embedding is.
+        most_pixels : int
+            Larger images are skipped undecoded.
+        """
+        if self.encoder is None:
+            raise HyCalError(f"Images cannot be embedded here. {self._why_no_encoder}".strip())
+        with self._encoding:
+            result = embed(sources, self.encoder, store=store, watch=watch, most_pixels=most_pixels)
+            new = {
+                key: sources[number]
+                for number, key in zip(result.kept, result.keys, strict=True)
+                if thumbnails and key not in known
+            }
+            pool = kept_threads(os.cpu_count() or 1, "hycal-decode")
+            pictures = dict(zip(new, pool.map(_thumbnail_of, new.values(), new), strict=True))
+        rows = unit_rows(result.rows) if len(result.rows) else result.rows
+        called = [source.name for source in sources] if names is None else names
+        examples = {
+            int(number): Example(row, key, called[number], pictures.get(key, b""))
+            for number, row, key in zip(result.kept, rows, result.keys, strict=True)
+        }
+        return EmbeddedExamples(examples, result.skipped)
+
+    def learn(self, arrivals: Sequence[Arrival]) -> Receipt:
+        """Learn embedded images in one step; classes that are new get the text embedding of their name."""
+        return self.project.learn(arrivals, self._texts(arrival.label for arrival in arrivals))
+
+    def correct(self, example: Example, label: str) -> Receipt:
+        """Say what an image shows: it is learned as `label`, and forgotten as anything else."""
+        return self.project.correct(example, label, self._texts([label]))
+
+    def _texts(self, labels: Iterable[str]) -> dict[str, Floats]:
+        known = self.project.current().shelves
+        new = [label for label in dict.fromkeys(labels) if label not in known]
+        if self.encoder is None or not new:
+            return {}
+        with self._encoding:
+            return text_embeddings(new, self.encoder)
+
+
+def thumbnail(content: Content) -> bytes:
+    """Return a small JPEG of an image, of at most about 3 kB."""
+    picture = decode(content, enough=2 * SIDE)
+    picture.thumbnail((SIDE, SIDE), Image.Resampling.BICUBIC)
+    for quality in _QUALITIES:
+        buffer = io.BytesIO()
+        picture.save(buffer, "JPEG", quality=quality, optimize=True)
+        if buffer.tell() <= MOST_BYTES:
+            break
+    return buffer.getvalue()
+
+
+def _thumbnail_of(source: ImageSource, key: bytes) -> bytes:
+    """Return the thumbnail of the image that was embedded; none if the file is no longer that image."""
+    try:
+        content = source.read()
+        return thumbnail(content) if content_hash(content) == key else b""
+    except HyCalError:
+        return b""
