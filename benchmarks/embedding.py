@@ -28,8 +28,8 @@ from hycal.embedding.pipeline import BATCH
 from hycal.embedding.sources import image_files
 from hycal.encoders import load_encoder
 from hycal.encoders.catalog import find_spec
+from hycal.encoders.encoder import Encoder
 from hycal.encoders.files import locate, require
-from hycal.encoders.protocol import Encoder
 from hycal.validation import Floats
 
 TARGET = 0.8

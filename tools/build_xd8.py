@@ -23,7 +23,7 @@ from hycal.data.embedded import embed_sets, images_digest, in_order
 from hycal.data.folders import read_folder
 from hycal.embedding import EmbeddingCache
 from hycal.embedding.store import EmbeddingStore, space_of
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.encoder import Encoder
 
 ENCODER = "clip-vit-b16-w8"
 MOST_BYTES = 12_000_000

@@ -17,7 +17,7 @@ from hycal.embedding import EmbeddingCache, EmbeddingTable, ImageFile, embed, em
 from hycal.embedding.shards import encoder_of_worker
 from hycal.embedding.sources import image_files
 from hycal.embedding.store import space_of
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.encoder import Encoder
 from hycal.scale.shards import learn_shards
 from hycal.testing.streams import Stream, learn
 from tests.bench.small import small_domains, small_setting, tree

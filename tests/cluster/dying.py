@@ -13,7 +13,7 @@ from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
     from hycal.bench import runner
-    from hycal.encoders.protocol import Encoder
+    from hycal.encoders.encoder import Encoder
     from hycal.state.steps import LearningStep
 
 

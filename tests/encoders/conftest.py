@@ -7,7 +7,7 @@ import pytest
 
 from hycal.encoders.catalog import find_spec
 from hycal.encoders.files import locate
-from hycal.encoders.loading import load_encoder
+from hycal.encoders.loader import load_encoder
 
 
 @pytest.fixture(scope="session")

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from hycal.encoders.catalog import find_spec, list_encoders
-from hycal.encoders.files import cache_dir, encoder_dir, layouts, locate
-from hycal.encoders.fingerprint import check_same_space, fingerprint
-from hycal.encoders.loading import load_encoder
+from hycal.encoders.files import layouts, locate
+from hycal.encoders.loader import fingerprint, load_encoder
 from hycal.encoders.preprocessing import Preprocessing
 from hycal.errors import HyCalError
 
@@ -55,13 +54,6 @@ def test_backend_that_an_encoder_does_not_have() -> None:
         load_encoder("builtin", backend="open_clip")
 
 
-def test_cache_folder_follows_the_environment() -> None:
-    assert cache_dir({"HYCAL_CACHE": "/a", "XDG_CACHE_HOME": "/b"}) == Path("/a")
-    assert cache_dir({"XDG_CACHE_HOME": "/b"}) == Path("/b/hycal")
-    assert cache_dir({}) == Path.home() / ".cache" / "hycal"
-    assert encoder_dir(find_spec("clip-vit-b16"), backend="open_clip").name == "clip-vit-b16@open_clip"
-
-
 def test_fingerprint_changes_with_each_part() -> None:
     seen = {
         fingerprint(parts=parts, preprocessing=preprocessing)
@@ -69,9 +61,3 @@ def test_fingerprint_changes_with_each_part() -> None:
         for preprocessing in (Preprocessing(), Preprocessing(interpolation="bilinear"), Preprocessing(resize=256))
     }
     assert len(seen) == 9
-
-
-def test_mixed_spaces_are_an_error() -> None:
-    check_same_space([], owner="it")
-    with pytest.raises(HyCalError, match=r"cats.hycal would mix embeddings of 2 encoders \(fingerprints a1, b2\)"):
-        check_same_space(["b2", "a1", "b2"], owner="cats.hycal")

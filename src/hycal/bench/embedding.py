@@ -9,9 +9,8 @@ from hycal.bench.domains import BenchDomain, read_domain
 from hycal.data.catalog import find_dataset, prompts
 from hycal.data.embedded import embed_sets
 from hycal.data.layouts import read_dataset
-from hycal.embedding.outcomes import Skipped, Tick
-from hycal.embedding.store import EmbeddingStore, space_of
-from hycal.encoders.protocol import Encoder
+from hycal.embedding.store import EmbeddingStore, Skipped, Tick, space_of
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from hycal.commands._output import INTERRUPTED, embedding_progress, print_line
 from hycal.embedding import Embedded, EmbeddingCache, ImageSource, embed
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.validation import Floats, Label
 
@@ -54,7 +54,7 @@ def embedding_cache(
     encoder: Encoder, folder: Path | None, *, unchanged: str = "the model is as it was, and "
 ) -> Iterator[EmbeddingCache]:
     """Open the embedding cache in `folder`, by default the user's. On Ctrl+C say what is kept, and exit 130."""
-    from hycal.encoders.files import embeddings_folder
+    from hycal.embedding.cache import embeddings_folder
 
     with EmbeddingCache.of(encoder, folder or embeddings_folder()) as store:
         try:

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from hycal.embedding.outcomes import Skipped, Tick
+from hycal.embedding.store import Skipped, Tick
 from hycal.errors import HyCalError
 
 if TYPE_CHECKING:

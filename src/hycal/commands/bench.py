@@ -111,8 +111,8 @@ def embed_command(
     from hycal.bench.domains import write_domain
     from hycal.bench.embedding import embed_domain, is_embedded
     from hycal.embedding import EmbeddingCache
+    from hycal.embedding.cache import embeddings_folder
     from hycal.encoders import load_encoder
-    from hycal.encoders.files import embeddings_folder
 
     console = Console()
     names = dict.fromkeys(domain.name for name in settings for domain in load_setting(name).domains)

@@ -9,9 +9,8 @@ import typer
 
 from hycal.commands._options import CacheFolder, FirstModel, Json, Model, NewModel
 from hycal.commands._output import print_receipt, report_errors
-from hycal.embedding.forgetting import forget_images
+from hycal.embedding.cache import embeddings_folder, forget_images
 from hycal.embedding.sources import ImageFile, content_hash
-from hycal.encoders.files import embeddings_folder
 from hycal.project import Project
 from hycal.project.changes import merge
 

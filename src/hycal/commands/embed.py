@@ -19,12 +19,11 @@ from hycal.commands._options import BackendName, CacheFolder, Cluster, StrictSki
 from hycal.commands._output import FOUND_SOMETHING, print_line, print_skipped, report_errors
 from hycal.data.labelled import ListedImage, list_images
 from hycal.embedding import EmbeddingTable, Skipped, embed, embed_sharded, is_table, write_table
-from hycal.embedding.outcomes import Embedded
 from hycal.embedding.pipeline import BATCH
 from hycal.embedding.shards import encoder_of_worker
-from hycal.embedding.store import space_of
+from hycal.embedding.store import Embedded, space_of
 from hycal.encoders.catalog import Backend
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.storage.atomic import write_whole
 

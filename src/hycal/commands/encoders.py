@@ -16,8 +16,8 @@ from hycal.commands._options import BackendName, check_backend
 from hycal.commands._output import print_line, print_table, report_errors
 from hycal.encoders.catalog import find_spec, list_encoders
 from hycal.encoders.files import cache_dir
-from hycal.encoders.install import install
-from hycal.encoders.loading import load_encoder
+from hycal.encoders.installation import install
+from hycal.encoders.loader import load_encoder
 from hycal.encoders.status import EncoderState, look_at, missing_packages, try_out
 
 app = typer.Typer(help="The encoders: what turns images and texts into embeddings.", no_args_is_help=True)

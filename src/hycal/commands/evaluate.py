@@ -25,9 +25,9 @@ from hycal.commands._output import (
     skipped_json,
 )
 from hycal.embedding import ImageSource, Skipped
+from hycal.embedding.pipeline import stream
 from hycal.embedding.store import EmbeddingStore
-from hycal.embedding.stream import stream
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, State
 from hycal.project.encoder import encoder_of

@@ -15,7 +15,7 @@ from hycal.commands._inputs import embedding_cache, new_project
 from hycal.commands._options import CacheFolder, Domain, Json, LabelledFolder, Model, ModelEncoder, StrictSkips, Weights
 from hycal.commands._output import FOUND_SOMETHING, embedding_progress, print_line, print_receipt, report_errors
 from hycal.embedding.sources import ImageFile
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, Receipt
 from hycal.project.encoder import encoder_of

@@ -18,10 +18,10 @@ from rich.console import Console
 from hycal.commands._inputs import embedding_cache
 from hycal.commands._options import CacheFolder, Model, ModelEncoder, StrictSkips, Weights
 from hycal.commands._output import FOUND_SOMETHING, print_json, print_line, report_errors
+from hycal.embedding.pipeline import stream
 from hycal.embedding.sources import ImageFile, image_files
 from hycal.embedding.store import EmbeddingStore
-from hycal.embedding.stream import stream
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, State
 from hycal.project.answers import Answer, Evidence, answer

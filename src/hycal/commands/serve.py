@@ -11,7 +11,7 @@ from rich.console import Console
 from hycal.commands._inputs import new_project
 from hycal.commands._options import ModelEncoder, Weights
 from hycal.commands._output import print_line, report_errors
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project
 from hycal.project.encoder import encoder_of

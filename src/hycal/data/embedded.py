@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 from hycal.data.bundled import EmbeddedDomain
 from hycal.data.samples import ImageSet, Sample, Split
-from hycal.embedding.outcomes import Skipped, Tick
 from hycal.embedding.pipeline import embed
-from hycal.embedding.store import EmbeddingStore
-from hycal.encoders.protocol import Encoder
+from hycal.embedding.store import EmbeddingStore, Skipped, Tick
+from hycal.encoders.encoder import Encoder
 from hycal.validation import Floats
 
 _SPLITS: tuple[Split, ...] = ("train", "test")

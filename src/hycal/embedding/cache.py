@@ -1,8 +1,8 @@
-"""Embeddings that were computed once: an sqlite index over memory-mapped .npy shards.
+"""The embedding cache of a user: an sqlite index over memory-mapped .npy shards.
 
-A row is found by (content hash of the image, fingerprint of the encoder). A shard appears whole or not at
-all, and its index entries in one transaction after it; a process killed at any moment loses only the rows of
-the shard it had not written. `docs/data.md` describes the files.
+The content hash of the image and the fingerprint of the encoder identify a row. A shard is written in one step, and
+its index entries in one transaction after it; a killed process loses only the rows that it had not written. The name
+of a shard is the hash of its bytes. `docs/data.md` describes the files.
 """
 
 from __future__ import annotations
@@ -13,31 +13,39 @@ import os
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from sqlite3 import Connection
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from hycal.embedding.index import INDEX, enter_shard, open_index, writing
+from hycal.embedding.index import INDEX, add_shard, delete_shard, open_index, writing
 from hycal.embedding.store import space_of
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.encoder import Encoder
+from hycal.encoders.files import cache_dir
 from hycal.errors import HyCalError
 from hycal.storage.atomic import replacing
+from hycal.storage.npz import load_arrays
 from hycal.validation import Floats
 
 _KEYS_AT_ONCE = 500
 
 
+def embeddings_folder() -> Path:
+    """Return the folder of the user's embedding cache."""
+    return cache_dir() / "embeddings"
+
+
 class EmbeddingCache:
-    """The embeddings of one encoder's space, in a folder that many spaces and processes may share.
+    """The embeddings of one space, in a folder that several spaces and processes may share.
 
     Parameters
     ----------
     folder : path
         Made if missing.
     fingerprint : str
-        The encoder's; rows of another fingerprint are never seen.
+        The space, as `space_of` names it; rows of other spaces are invisible.
     dimension : int
         Width of the rows.
 
@@ -61,7 +69,7 @@ class EmbeddingCache:
         except OSError as error:
             raise HyCalError(f"Cannot use {self.folder} as a cache: {error}. Choose another folder.") from None
         self._index = open_index(self.folder / INDEX)
-        self._shards = shard_folder(self.folder, fingerprint)
+        self._shards = _shard_folder(self.folder, fingerprint)
         try:
             self._space = self._enter_space()
             with writing(self._index, self.folder):
@@ -73,7 +81,7 @@ class EmbeddingCache:
 
     @classmethod
     def of(cls, encoder: Encoder, folder: str | os.PathLike[str]) -> Self:
-        """Open the part of the cache in `folder` that belongs to `encoder`."""
+        """Open the cache in `folder` for the space of `encoder`."""
         return cls(folder, fingerprint=space_of(encoder), dimension=encoder.dimension)
 
     def __enter__(self) -> Self:
@@ -86,7 +94,7 @@ class EmbeddingCache:
 
     @property
     def incoming(self) -> Path:
-        """The folder for finished shards of other processes, until they are taken in."""
+        """The folder in which workers of a cluster leave finished shards."""
         return self.folder / "incoming" / self._shards.name
 
     def close(self) -> None:
@@ -122,7 +130,7 @@ class EmbeddingCache:
         return rows
 
     def add(self, keys: Sequence[bytes], rows: npt.NDArray[np.float32]) -> None:
-        """Keep `rows` as one shard; keys that already have a row keep the one they have."""
+        """Write `rows` as one shard. A key that has a row keeps that row."""
         if rows.shape != (len(keys), self.dimension):
             raise HyCalError(
                 f"Rows of shape {rows.shape} for {len(keys)} images; this cache holds rows of {self.dimension}. "
@@ -130,15 +138,8 @@ class EmbeddingCache:
             )
         if not len(keys):
             return
-        content, digest = npy_bytes(rows)
         with writing(self._index, self.folder):
-            with replacing(self._shards / f"{digest}.npy") as file:
-                file.write(content)
-            shard = enter_shard(self._index, self._space, digest, len(keys))
-            self._index.executemany(
-                "INSERT OR IGNORE INTO images (space, content, shard, position) VALUES (?, ?, ?, ?)",
-                [(self._space, key, shard, position) for position, key in enumerate(keys)],
-            )
+            _write_shard(self._index, self._space, self._shards, keys, rows)
 
     def _places(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
         places = {}
@@ -178,9 +179,9 @@ class EmbeddingCache:
         return int(space)
 
     def _drop_damaged(self) -> None:
-        """Forget shards that are gone or whose bytes changed, and delete files that no entry names.
+        """Remove the entries of missing or changed shards, and the files without an entry.
 
-        The images of a damaged shard are simply encoded again. Files without an entry are what a killed run left.
+        The images of a damaged shard are encoded again. A killed run leaves files without an entry.
         """
         expected = dict(self._index.execute("SELECT sha256, id FROM shards WHERE space = ?", (self._space,)).fetchall())
         sound = set()
@@ -189,25 +190,83 @@ class EmbeddingCache:
                 sound.add(path.stem)
             else:
                 _remove(path)
-        self._forget(expected[digest] for digest in expected.keys() - sound)
-
-    def _forget(self, shards: Iterable[int]) -> None:
-        for shard in shards:
-            self._index.execute("DELETE FROM images WHERE shard = ?", (shard,))
-            self._index.execute("DELETE FROM shards WHERE id = ?", (shard,))
+        for digest in expected.keys() - sound:
+            delete_shard(self._index, expected[digest])
 
 
-def shard_folder(folder: Path, fingerprint: str) -> Path:
-    """Return where the cache in `folder` keeps the shards of a space."""
-    return folder / "shards" / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
+def forget_images(folder: Path, keys: Iterable[bytes]) -> int:
+    """Remove the rows of these content hashes from all spaces of the cache in `folder`; return their number.
+
+    A shard that loses rows is written anew without them, and the old file is deleted after the index names the new one.
+    Rows without an entry, which two concurrent runs may leave, are removed too: their image is unknown. Where there is
+    no cache, nothing is done. A run that reads a shard at the same time may have to be started again.
+    """
+    wanted = [(key,) for key in keys]
+    if not wanted or not (folder / INDEX).is_file():
+        return 0
+    index = open_index(folder / INDEX)
+    try:
+        index.execute("PRAGMA secure_delete = ON")
+        with writing(index, folder):
+            before = index.total_changes
+            index.executemany("DELETE FROM images WHERE content = ?", wanted)
+            removed = index.total_changes - before
+            old = _rewrite_shards(index, folder)
+        for path in old:
+            path.unlink(missing_ok=True)
+    finally:
+        index.close()
+    return removed + _forget_incoming(folder, {key for (key,) in wanted})
 
 
-def npy_bytes(rows: npt.NDArray[np.float32]) -> tuple[bytes, str]:
-    """Return rows as the content of a shard, and its hash."""
+def _rewrite_shards(index: Connection, folder: Path) -> list[Path]:
+    """Write every shard anew that has rows without an entry; return the old files."""
+    old, new = [], set()
+    for shard, space, fingerprint, digest in index.execute(
+        "SELECT shards.id, space, fingerprint, sha256 FROM shards JOIN spaces ON spaces.id = space "
+        "WHERE n_rows > (SELECT count(*) FROM images WHERE shard = shards.id)"
+    ).fetchall():
+        path = _shard_folder(folder, fingerprint) / f"{digest}.npy"
+        entries = index.execute("SELECT content, position FROM images WHERE shard = ?", (shard,)).fetchall()
+        delete_shard(index, shard)
+        old.append(path)
+        if entries and path.is_file():
+            rows = np.load(path, allow_pickle=False)[[position for _, position in entries]]
+            new.add(_write_shard(index, space, path.parent, [key for key, _ in entries], rows))
+    return [path for path in old if path not in new]
+
+
+def _forget_incoming(folder: Path, keys: set[bytes]) -> int:
+    """Delete the shards of workers that hold one of these images; return how many images they hold."""
+    removed = 0
+    for path in folder.glob("incoming/*/*.npz"):
+        try:
+            found = {key.tobytes() for key in load_arrays(path)["keys"]} & keys
+        except (ValueError, KeyError):
+            continue  # damaged: the next run removes it
+        if found:
+            path.unlink(missing_ok=True)
+            removed += len(found)
+    return removed
+
+
+def _write_shard(
+    index: Connection, space: int, folder: Path, keys: Sequence[bytes], rows: npt.NDArray[np.float32]
+) -> Path:
+    """Write `rows` as a shard in `folder`, then its index entries; return its file."""
     buffer = io.BytesIO()
     np.save(buffer, np.ascontiguousarray(rows, dtype=np.float32), allow_pickle=False)
-    content = buffer.getvalue()
-    return content, hashlib.sha256(content).hexdigest()
+    digest = hashlib.sha256(buffer.getvalue()).hexdigest()
+    path = folder / f"{digest}.npy"
+    with replacing(path) as file:
+        file.write(buffer.getvalue())
+    add_shard(index, space, digest, keys)
+    return path
+
+
+def _shard_folder(folder: Path, fingerprint: str) -> Path:
+    """Return the folder of the shards of a space, in the cache in `folder`."""
+    return folder / "shards" / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
 
 
 def _remove(path: Path) -> None:

@@ -1,17 +1,17 @@
-"""The index of the embedding cache: an sqlite file that knows the shard, and the place in it, of each image's row."""
+"""The sqlite index of the embedding cache: for each space and image, the shard and the position of its row."""
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hycal.errors import HyCalError
 
 SCHEMA_VERSION = 1
 INDEX = "index.sqlite"
-_APPLICATION = 0x48794361  # "HyCa": tells our index from any other sqlite file
+_APPLICATION = 0x48794361  # "HyCa": distinguishes the index from other sqlite files
 _SECONDS_TO_WAIT = 60  # for another process that is writing a shard
 
 _SCHEMA = """
@@ -27,7 +27,7 @@ CREATE INDEX images_of_shard ON images (shard);
 
 @contextlib.contextmanager
 def writing(index: sqlite3.Connection, folder: Path) -> Iterator[None]:
-    """Hold the index's write lock, so that no other process sees, or cleans up, half of a step."""
+    """Hold the write lock of the index during one transaction; roll back on an error."""
     try:
         index.execute("BEGIN IMMEDIATE")
         yield
@@ -43,7 +43,7 @@ def writing(index: sqlite3.Connection, folder: Path) -> Iterator[None]:
 
 
 def open_index(path: Path) -> sqlite3.Connection:
-    """Return the index at `path`, made if it is missing; refuse what is none of ours."""
+    """Open the index at `path`, and create it if it is missing; refuse other sqlite files and other versions."""
     with contextlib.ExitStack() as failing:
         index = _connect(path)
         failing.callback(index.close)
@@ -72,7 +72,7 @@ def _unusable(path: Path, error: sqlite3.Error) -> HyCalError:
 
 
 def _prepare_index(path: Path, index: sqlite3.Connection) -> tuple[int, int]:
-    """Return version and application of the index, after making its tables if it is new."""
+    """Create the tables of a new index; return the version and the application of the index."""
     try:
         index.execute("PRAGMA synchronous = FULL")
         index.execute("BEGIN IMMEDIATE")
@@ -91,11 +91,20 @@ def _prepare_index(path: Path, index: sqlite3.Connection) -> tuple[int, int]:
     return version, application
 
 
-def enter_shard(index: sqlite3.Connection, space: int, digest: str, n_rows: int) -> int:
-    """Return the number of the shard of these bytes, entered if it is new."""
+def add_shard(index: sqlite3.Connection, space: int, digest: str, keys: Sequence[bytes]) -> None:
+    """Add the shard with this hash, if it is new, and its images; an image that has a row keeps that row."""
     (shard,) = index.execute(
         "INSERT INTO shards (space, sha256, n_rows) VALUES (?, ?, ?) "
         "ON CONFLICT DO UPDATE SET n_rows = n_rows RETURNING id",
-        (space, digest, n_rows),
+        (space, digest, len(keys)),
     ).fetchone()
-    return int(shard)
+    index.executemany(
+        "INSERT OR IGNORE INTO images (space, content, shard, position) VALUES (?, ?, ?, ?)",
+        [(space, key, shard, position) for position, key in enumerate(keys)],
+    )
+
+
+def delete_shard(index: sqlite3.Connection, shard: int) -> None:
+    """Delete a shard and the entries of its images."""
+    index.execute("DELETE FROM images WHERE shard = ?", (shard,))
+    index.execute("DELETE FROM shards WHERE id = ?", (shard,))

@@ -1,7 +1,8 @@
 """Many images through one encoder: threads read, hash, decode and preprocess; the calling thread encodes.
 
-Batches follow the order of the sources, however the threads race, and an encoder promises that a row does
-not depend on its neighbours. So a run that was killed and resumed gives the same bytes as one left alone.
+Each image is read and decoded once. Batches follow the order of the sources, and an encoder guarantees that a row does
+not depend on the other rows of its batch. So an interrupted and resumed run gives the same bytes as an uninterrupted
+one. `embed` returns all rows at once; `stream` yields them one by one, in memory that does not grow.
 """
 
 from __future__ import annotations
@@ -15,22 +16,24 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 
 import numpy as np
 from PIL import Image
 
 from hycal.embedding.decoding import MOST_PIXELS, decode
-from hycal.embedding.outcomes import Embedded, Outcomes, Tick
 from hycal.embedding.sources import ImageSource, content_hash
-from hycal.embedding.store import EmbeddingStore, MemoryStore, space_of
-from hycal.encoders.protocol import Encoder
+from hycal.embedding.store import Embedded, EmbeddingStore, MemoryStore, Outcomes, Tick, space_of
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.parallel.threads import kept_threads
 from hycal.validation import Floats
 
 BATCH = 16
 _ROWS_PER_SHARD = 1024
-_SECONDS_PER_SHARD = 15.0  # what a killed run can lose at most
+_SECONDS_PER_SHARD = 15.0  # the most work that a killed run can lose
+_STREAM_WAITING = 64  # images that `stream` takes before it encodes an incomplete batch
+_STREAM_PART = 256  # images that `stream` remembers where it has no store
 TOO_LARGE = "too large for the memory"
 
 
@@ -62,32 +65,78 @@ def embed(
         Called in this thread after each batch and every few images.
     """
     store = MemoryStore(encoder) if store is None else store
-    with begun(sources, encoder, store, batch, threads, most_pixels) as (run, outcomes):
-        run.take_all(outcomes, len(sources), watch)
+    with _open_run(sources, encoder, store, batch, threads, most_pixels) as (run, prepared):
+        run.take_all(prepared, len(sources), watch)
     return run.embedded(sources, store, run.encoded)
 
 
+@dataclass(frozen=True, eq=False)
+class Streamed:
+    """One image of a stream: its number among the sources, its content hash, and its row or the reason for none."""
+
+    number: int
+    key: bytes
+    row: Floats | None
+    problem: str | None
+
+
+def stream(
+    sources: Iterable[ImageSource],
+    encoder: Encoder,
+    *,
+    store: EmbeddingStore | None = None,
+    batch: int = BATCH,
+    threads: int | None = None,
+    most_pixels: int = MOST_PIXELS,
+) -> Iterator[Streamed]:
+    """Yield the embedding of each image in order, using and filling `store`; parameters as for `embed`.
+
+    Without a store, `stream` remembers the latest images only: an image that comes again later is encoded again.
+    """
+    start = partial(_open_run, encoder=encoder, batch=batch, threads=threads, most_pixels=most_pixels)
+    if store is not None:
+        yield from _stream(start(sources, store=store), first=0)
+        return
+    rest, first = iter(sources), 0
+    while part := list(islice(rest, _STREAM_PART)):
+        yield from _stream(start(part, store=MemoryStore(encoder)), first=first)
+        first += len(part)
+
+
+def _stream(
+    started: contextlib.AbstractContextManager[tuple[_Run, Iterator[_Prepared]]], *, first: int
+) -> Iterator[Streamed]:
+    with started as (run, prepared):
+        for image in prepared:
+            run.take(image)
+            if len(run.keys) >= _STREAM_WAITING:
+                run.encode_waiting()
+            if not run.waiting:
+                finished = run.pop_finished(first)
+                first += len(finished)
+                yield from finished
+        run.encode_waiting()
+        yield from run.pop_finished(first)
+
+
 @contextlib.contextmanager
-def begun(
+def _open_run(
     sources: Iterable[ImageSource],
     encoder: Encoder,
     store: EmbeddingStore,
     batch: int,
     threads: int | None,
     most_pixels: int,
-) -> Iterator[tuple[Run, Iterator[Prepared]]]:
-    """Yield a run and what becomes of its sources, in their order, prepared by threads while the run takes them.
-
-    Whatever happens, the rows that the run has are kept.
-    """
+) -> Iterator[tuple[_Run, Iterator[_Prepared]]]:
+    """Yield a run and its prepared images, in the order of the sources; at the end, or on an error, keep its rows."""
     _check_space(store, encoder)
     known = store.known()
     prepare = partial(_prepare, encoder=encoder, known=known, most_pixels=most_pixels)
-    outcomes = _in_order(prepare, sources, threads, ahead=2 * batch)
-    run = Run(encoder=encoder, store=store, known=known, batch=batch)
-    with _pillow_quiet(), contextlib.closing(outcomes):
+    prepared = _in_order(prepare, sources, threads, ahead=2 * batch)
+    run = _Run(encoder=encoder, store=store, known=known, batch=batch)
+    with _pillow_quiet(), contextlib.closing(prepared):
         try:
-            yield run, outcomes
+            yield run, prepared
         finally:
             run.flush()
 
@@ -102,36 +151,36 @@ def _check_space(store: EmbeddingStore, encoder: Encoder) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """One source after its thread: known already, ready to encode, or of no use."""
+class _Prepared:
+    """One source after reading: its key alone if the store has its row, with a tensor to encode, or with a problem."""
 
     key: bytes = b""
     tensor: Floats | None = None
     problem: str | None = None
 
 
-def _prepare(source: ImageSource, encoder: Encoder, known: set[bytes], most_pixels: int) -> Prepared:
+def _prepare(source: ImageSource, encoder: Encoder, known: set[bytes], most_pixels: int) -> _Prepared:
     try:
         content = source.read()
         key = content_hash(content)
         if key in known:
-            return Prepared(key)
-        return Prepared(key, encoder.preprocess(decode(content, most_pixels=most_pixels)))
+            return _Prepared(key)
+        return _Prepared(key, encoder.preprocess(decode(content, most_pixels=most_pixels)))
     except HyCalError as problem:
-        return Prepared(problem=str(problem))
+        return _Prepared(problem=str(problem))
     except MemoryError:
-        return Prepared(problem=TOO_LARGE)
+        return _Prepared(problem=TOO_LARGE)
 
 
 def _in_order(
-    prepare: Callable[[ImageSource], Prepared],
+    prepare: Callable[[ImageSource], _Prepared],
     sources: Iterable[ImageSource],
     threads: int | None,
     ahead: int,
-) -> Generator[Prepared]:
-    """Yield `prepare` of each source in order, at most `ahead` of them waiting in memory."""
+) -> Generator[_Prepared]:
+    """Yield `prepare(source)` of each source in order, with at most `ahead` results in memory."""
     pool = kept_threads(threads or os.cpu_count() or 1, "hycal-decode")
-    waiting: deque[Future[Prepared]] = deque()
+    waiting: deque[Future[_Prepared]] = deque()
     try:
         for source in sources:
             waiting.append(pool.submit(prepare, source))
@@ -144,7 +193,7 @@ def _in_order(
 
 
 def _encode_one_by_one(encoder: Encoder, batch: Floats) -> list[Floats | str]:
-    """Return one row per image; the reason for an image that the encoder refuses."""
+    """Return for each image its row, or the reason why the encoder refuses it."""
     rows: list[Floats | str] = []
     for image in batch:
         try:
@@ -155,7 +204,7 @@ def _encode_one_by_one(encoder: Encoder, batch: Floats) -> list[Floats | str]:
 
 
 def _works(encoder: Encoder) -> bool:
-    """Whether the encoder takes a plain grey image. If it does not, no image is at fault."""
+    """Return whether the encoder accepts a plain grey image; if not, the encoder is at fault and not the images."""
     try:
         encoder.encode(encoder.preprocess(Image.new("RGB", (64, 64), "grey"))[None])
     except HyCalError:
@@ -165,15 +214,15 @@ def _works(encoder: Encoder) -> bool:
 
 @contextlib.contextmanager
 def _pillow_quiet() -> Iterator[None]:
-    """Keep Pillow's remarks about odd files off the terminal: what matters is in the report."""
+    """Suppress Pillow's warnings: the report of skipped images has what matters."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="PIL")
         yield
 
 
 @dataclass(eq=False, kw_only=True)
-class Run(Outcomes):
-    """The state of one run, touched by the calling thread only."""
+class _Run(Outcomes):
+    """The state of one run; only the calling thread uses it."""
 
     encoder: Encoder
     store: EmbeddingStore
@@ -184,29 +233,29 @@ class Run(Outcomes):
     encoded: int = 0
     flushed_at: float = field(default_factory=time.monotonic)
 
-    def take_all(self, outcomes: Iterable[Prepared], total: int, watch: Callable[[Tick], None] | None) -> None:
-        """Take every outcome."""
-        for done, outcome in enumerate(outcomes, start=1):
-            if self.take(outcome) and watch is not None:
+    def take_all(self, prepared: Iterable[_Prepared], total: int, watch: Callable[[Tick], None] | None) -> None:
+        """Take every prepared image, and encode all of them."""
+        for done, image in enumerate(prepared, start=1):
+            if self.take(image) and watch is not None:
                 watch(Tick(done, total, self.encoded, self.n_skipped))
         self.encode_waiting()
         if watch is not None:
             watch(Tick(total, total, self.encoded, self.n_skipped))
 
-    def take(self, outcome: Prepared) -> bool:
-        """Take one outcome, in order; True when it is a good moment to report."""
-        if outcome.problem is not None:
-            self.problems[len(self.keys)] = outcome.problem
-        elif outcome.tensor is not None and outcome.key not in self.known and outcome.key not in self.unusable:
-            self.waiting.setdefault(outcome.key, outcome.tensor)
-        self.keys.append(outcome.key)
+    def take(self, image: _Prepared) -> bool:
+        """Take one prepared image, in order; return whether to report the progress now."""
+        if image.problem is not None:
+            self.problems[len(self.keys)] = image.problem
+        elif image.tensor is not None and image.key not in self.known and image.key not in self.unusable:
+            self.waiting.setdefault(image.key, image.tensor)
+        self.keys.append(image.key)
         if len(self.waiting) == self.batch:
             self.encode_waiting()
             return True
         return len(self.keys) % 64 == 0
 
     def encode_waiting(self) -> None:
-        """Encode what waits for its batch to fill."""
+        """Encode the images that wait for their batch to fill."""
         if not self.waiting:
             return
         keys = list(self.waiting)
@@ -232,14 +281,23 @@ class Run(Outcomes):
             self.flush()
 
     def flush(self) -> None:
-        """Put the rows that are not there yet into the store."""
+        """Write the new rows to the store."""
         if self.fresh:
             self.store.add(list(self.fresh), np.stack(list(self.fresh.values())))
             self.fresh.clear()
         self.flushed_at = time.monotonic()
 
-    def outcome(self, number: int) -> Floats | str:
-        """Return the row of an image that nobody waits for any more, or why it has none."""
+    def pop_finished(self, first: int) -> list[Streamed]:
+        """Return the images taken so far, numbered from `first`, and forget them; none of them may be waiting."""
+        finished = [self._finished(number, first) for number in range(len(self.keys))]
+        self.keys.clear()
+        self.problems.clear()
+        return finished
+
+    def _finished(self, number: int, first: int) -> Streamed:
         key = self.keys[number]
         problem = self.problems.get(number) or self.unusable.get(key)
-        return problem or (self.fresh[key] if key in self.fresh else self.store.get([key])[0])
+        if problem:
+            return Streamed(first + number, key, None, problem)
+        row = self.fresh[key] if key in self.fresh else self.store.get([key])[0]
+        return Streamed(first + number, key, row, None)

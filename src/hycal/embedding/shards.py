@@ -1,9 +1,9 @@
-"""Many images on many processes: their content hashes first, then one shard of images for each piece of work.
+"""Many images on the workers of a cluster: first all content hashes, then one task for each shard of images.
 
-Which shard an image belongs to follows from its hash, so copies of an image meet in one shard and are encoded once. A
-worker writes its shard as one file in the cache's folder, which all must share; the caller alone takes finished shards
-into the index. A shard that was lost is written again, with the same bytes; one that was written and never taken in is
-taken in by the next run.
+The hash of an image decides its shard, so copies of an image are in one shard and are encoded once. This needs a second
+reading of each file, in the worker; each image is decoded once. A worker writes its shard as one file in the folder of
+the cache, which all workers share; only the caller adds finished shards to the index. A lost shard is written again,
+with the same bytes. The next run adds a finished shard that was not added.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ import numpy as np
 
 from hycal.embedding.cache import EmbeddingCache
 from hycal.embedding.decoding import MOST_PIXELS
-from hycal.embedding.outcomes import Embedded, Outcomes, Tick
 from hycal.embedding.pipeline import BATCH, TOO_LARGE, embed
 from hycal.embedding.sources import ImageError, ImageFile, ImageSource, content_hash
-from hycal.embedding.store import space_of
+from hycal.embedding.store import Embedded, Outcomes, Tick, space_of
 from hycal.encoders.catalog import Backend
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.parallel.cluster import each
 from hycal.storage.atomic import replacing
@@ -50,17 +49,17 @@ def embed_sharded(
     Parameters
     ----------
     sources : sequence of ImageSource
-        Files must have the same path on every worker.
+        Files have the same path on every worker.
     load : callable
-        Returns the encoder, in each worker; picklable, such as a partial of `encoder_of_worker`.
+        Returns the encoder in each worker; picklable, such as a partial of `encoder_of_worker`.
     store : EmbeddingCache
-        In a folder that every worker can write to under the same path.
+        In a folder that every worker can write, under the same path.
     cluster : str
         See `hycal.parallel.cluster`.
     batch, most_pixels, watch
         As for `embed`.
     images_per_shard : int
-        What a lost worker can lose at most.
+        The most work that a lost worker can lose.
     """
     folder = store.incoming.absolute()
     for left in sorted(folder.glob("[!.]*.npz")):
@@ -81,7 +80,7 @@ def embed_sharded(
 
 @cache
 def encoder_of_worker(name: str, weights: Path | None, backend: Backend = "onnx") -> Encoder:
-    """Return the encoder, loaded once in each process, on one thread: the other cores have workers of their own."""
+    """Return the encoder, loaded once in each process, with one thread: each core has a worker of its own."""
     from hycal.encoders import load_encoder
 
     return load_encoder(name, weights=weights, backend=backend, threads=1)
@@ -89,7 +88,7 @@ def encoder_of_worker(name: str, weights: Path | None, backend: Backend = "onnx"
 
 @dataclass(frozen=True, eq=False)
 class _Shard:
-    """Images whose hashes belong together, in the order of their hashes, and the file for their embeddings."""
+    """The images of one task, in the order of their hashes, and the file for their embeddings."""
 
     path: Path
     sources: Sequence[ImageSource]
@@ -97,7 +96,7 @@ class _Shard:
 
 
 def _hashed(sources: Sequence[ImageSource], cluster: str, size: int) -> Outcomes:
-    """Read every source, and return what is known of it: its hash, or why it cannot be read."""
+    """Read every source, and return its hash or the reason why it cannot be read."""
     pieces = [[_anywhere(source) for source in sources[at : at + size]] for at in range(0, len(sources), size)]
     found = dict(each(_hashes, pieces, cluster=cluster))
     outcomes = Outcomes()
@@ -110,7 +109,7 @@ def _hashed(sources: Sequence[ImageSource], cluster: str, size: int) -> Outcomes
 
 
 def _anywhere(source: ImageSource) -> ImageSource:
-    """Return the source under a name that does not depend on the working folder of a process."""
+    """Return the source with an absolute path: the working folders of the processes differ."""
     return ImageFile(source.path.absolute()) if isinstance(source, ImageFile) else source
 
 
@@ -149,7 +148,7 @@ def _shards(
 def _write_shard(
     shard: _Shard, *, load: Callable[[], Encoder], space: str, batch: int, most_pixels: int
 ) -> Mapping[bytes, str]:
-    """Embed the images of `shard` into its file; return why some have no embedding, by hash."""
+    """Embed the images of `shard` into its file; return the reason for each image without an embedding, by hash."""
     encoder = load()
     if space_of(encoder) != space:
         raise HyCalError(
@@ -176,12 +175,12 @@ def _write_shard(
 
 
 def _take_in(path: Path, store: EmbeddingCache) -> None:
-    """Move the rows of a finished shard into the cache. A damaged file is removed: its images are embedded again."""
+    """Move the rows of a finished shard into the cache. Delete a damaged file: its images are embedded again."""
     try:
         arrays = load_arrays(path)
         keys, rows = arrays["keys"], arrays["rows"]
     except (ValueError, KeyError):
-        path.unlink(missing_ok=True)  # it may be gone: another run on the same cache took it in
+        path.unlink(missing_ok=True)  # missing where another run on the same cache added it
         return
     store.add([key.tobytes() for key in keys], rows)
     path.unlink(missing_ok=True)

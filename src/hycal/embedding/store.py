@@ -1,24 +1,27 @@
-"""What the pipeline needs of a place for rows, and the simplest such place."""
+"""What a run of the pipeline fills and returns: the store of rows, the progress, the result and the skipped images."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from hycal.embedding.decoding import DECODER
-from hycal.encoders.protocol import Encoder
+from hycal.embedding.sources import ImageSource
+from hycal.encoders.encoder import Encoder
 from hycal.validation import Floats
 
 
 def space_of(encoder: Encoder) -> str:
-    """Return the name of the space that images end in: the encoder's fingerprint and how we decode for it."""
+    """Return the name of an embedding space: the encoder's fingerprint and the version of the decoder."""
     return f"{encoder.fingerprint}/decoder-{DECODER}"
 
 
 class EmbeddingStore(Protocol):
-    """Rows of one space by the content hash of their image."""
+    """Rows of one space, by the content hash of their image."""
 
     @property
     def fingerprint(self) -> str:
@@ -35,7 +38,7 @@ class EmbeddingStore(Protocol):
 
 
 class MemoryStore:
-    """Rows that are gone with the process; for a few images that nobody asks for again."""
+    """A store in memory, for a few images that are embedded once."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.fingerprint = space_of(encoder)
@@ -56,3 +59,82 @@ class MemoryStore:
     def add(self, keys: Sequence[bytes], rows: Floats) -> None:
         """Keep `rows`."""
         self._rows.update(zip(keys, rows, strict=True))
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An image that has no embedding, and the reason."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Tick:
+    """The progress of a run, as numbers of images."""
+
+    done: int
+    total: int
+    encoded: int
+    skipped: int
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """The result of a run.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, d)
+        Unit embeddings of the usable images, in the order of the sources.
+    kept : ndarray of shape (n,)
+        The number of the source of each row.
+    skipped : tuple of Skipped
+        The sources that have no row.
+    encoded : int
+        Images that this run encoded. The other rows come from the store, or belong to copies of an encoded image.
+    keys : tuple of bytes
+        Content hash of the image of each row.
+    """
+
+    rows: Floats
+    kept: npt.NDArray[np.intp]
+    skipped: tuple[Skipped, ...]
+    encoded: int
+    keys: tuple[bytes, ...]
+
+
+@dataclass(eq=False)
+class Outcomes:
+    """The sources of a run so far.
+
+    Attributes
+    ----------
+    keys : list of bytes
+        Content hash of each source; empty for a source that cannot be read.
+    problems : dict of int to str
+        Reason by source number, for sources that cannot be read or decoded.
+    unusable : dict of bytes to str
+        Reason by content hash, for images that have no embedding.
+    """
+
+    keys: list[bytes] = field(default_factory=list)
+    problems: dict[int, str] = field(default_factory=dict)
+    unusable: dict[bytes, str] = field(default_factory=dict)
+
+    @property
+    def n_skipped(self) -> int:
+        """Number of skipped images; copies of one unusable image count once."""
+        return len(self.problems) + len(self.unusable)
+
+    def embedded(self, sources: Sequence[ImageSource], store: EmbeddingStore, encoded: int) -> Embedded:
+        """Return the result of the run, with the rows from `store`."""
+        problems = {
+            number: self.problems.get(number) or self.unusable[key]
+            for number, key in enumerate(self.keys)
+            if number in self.problems or key in self.unusable
+        }
+        kept = np.array([number for number in range(len(self.keys)) if number not in problems], dtype=np.intp)
+        skipped = tuple(Skipped(sources[number].name, reason) for number, reason in problems.items())
+        keys = tuple(self.keys[number] for number in kept)
+        return Embedded(store.get(keys), kept, skipped, encoded, keys)

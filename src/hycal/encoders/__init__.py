@@ -1,8 +1,11 @@
-"""From images and texts to unit embeddings."""
+"""From images and texts to unit embeddings: the table of encoders, their files, and the back ends that run them.
+
+`embedding`, `data`, `project`, `export`, `bench`, `serve` and `commands` may import it; it imports `storage` and below.
+It never reads an image file, never keeps an embedding, and never knows a class or a classifier.
+"""
 
 from hycal.encoders.catalog import EncoderSpec, list_encoders
-from hycal.encoders.fingerprint import check_same_space
-from hycal.encoders.loading import load_encoder
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.encoder import Encoder
+from hycal.encoders.loader import load_encoder
 
-__all__ = ["Encoder", "EncoderSpec", "check_same_space", "list_encoders", "load_encoder"]
+__all__ = ["Encoder", "EncoderSpec", "list_encoders", "load_encoder"]

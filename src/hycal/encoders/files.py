@@ -1,4 +1,4 @@
-"""Where the files of an encoder are, and what to say when they are not there."""
+"""The folder of the user's cache, the files of an encoder in it, and the messages about missing files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from platformdirs import user_cache_dir
+
 from hycal.encoders.catalog import Backend, EncoderSpec
 from hycal.errors import HyCalError
 
 Layout = Mapping[str, str]
 
-# How a checkpoint is published, by the library that reads it. ONNX Runtime runs both: hycal builds the graphs.
+# The published files of a checkpoint, by the library that reads them. For ONNX Runtime, hycal builds graphs of them.
 CHECKPOINTS: Mapping[str, Layout] = {
     "transformers": {"weights": "model.safetensors", "config": "config.json", "tokenizer": "tokenizer.json"},
     "open_clip": {
@@ -25,35 +27,51 @@ CHECKPOINTS: Mapping[str, Layout] = {
 
 
 class MissingFilesError(HyCalError):
-    """An encoder whose files are not on this machine: names them, and says how to provide them."""
+    """Files of an encoder are missing; the message names them and says how to provide them."""
 
 
 @dataclass(frozen=True)
 class Located:
-    """The files of an encoder: path by role, and the roles for which no file was found."""
+    """The files of an encoder: the found paths by role, and the expected paths of the missing ones."""
 
     folder: Path
     found: Mapping[str, Path]
     missing: Mapping[str, Path]
 
 
-def cache_dir(environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder for everything hycal keeps for a user: HYCAL_CACHE, or hycal in the user's cache folder."""
-    values = os.environ if environment is None else environment
-    if values.get("HYCAL_CACHE"):
-        return Path(values["HYCAL_CACHE"]).expanduser()
-    if values.get("XDG_CACHE_HOME"):
-        return Path(values["XDG_CACHE_HOME"]).expanduser() / "hycal"
-    return Path.home() / ".cache" / "hycal"
+def cache_dir() -> Path:
+    """Return the folder for everything that hycal keeps for a user: HYCAL_CACHE, or the cache folder of the platform.
+
+    Earlier versions used `~/.cache/hycal` on every platform. Such a folder is moved to the new place once.
+    """
+    named = os.environ.get("HYCAL_CACHE")
+    if named:
+        return Path(named).expanduser()
+    return _moved(_former_cache_dir(), Path(user_cache_dir("hycal", appauthor=False)).expanduser())
 
 
-def embeddings_folder() -> Path:
-    """Return the folder of the embedding cache, where none is named."""
-    return cache_dir() / "embeddings"
+def _former_cache_dir() -> Path:
+    """Return the folder that earlier versions used in this environment."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "hycal"
+
+
+def _moved(old: Path, new: Path) -> Path:
+    """Move the folder `old` to `new` if `new` does not exist; return `new`, or `old` if it cannot be moved."""
+    if new.exists() or not old.is_dir():
+        return new
+    if old.is_symlink():  # a relative link would point elsewhere from the new place
+        return old
+    try:
+        new.parent.mkdir(parents=True, exist_ok=True)
+        old.rename(new)
+    except OSError:  # another process moved it, a file of it is in use, or it lies on another disk
+        return new if new.exists() else old
+    return new
 
 
 def encoder_dir(spec: EncoderSpec, *, backend: Backend = "onnx") -> Path:
-    """Return the folder in which the files of `spec` are kept for a back end."""
+    """Return the folder of the files of `spec` for a back end."""
     if spec.kind == "bundled":
         return Path(str(resources.files("hycal.encoders"))) / "weights"
     return cache_dir() / "encoders" / (spec.name if backend == "onnx" else f"{spec.name}@{backend}")
@@ -74,8 +92,8 @@ def layouts(spec: EncoderSpec, *, backend: Backend = "onnx") -> list[Layout]:
 def locate(spec: EncoderSpec, *, weights: Path | None = None, backend: Backend = "onnx") -> Located:
     """Look for the files of `spec` in its folder, or in `weights`.
 
-    A folder that a user made need not repeat the sub-folders of the repository: `onnx/text_model.onnx` is found as
-    `text_model.onnx` too. A file as `weights` is the image tower alone.
+    A folder of a user may be flat: `onnx/text_model.onnx` is found as `text_model.onnx` too. If `weights` is a file,
+    it is the image tower, and there is no text tower.
     """
     folder = encoder_dir(spec, backend=backend) if weights is None else weights
     if weights is not None and weights.is_file() and backend == "onnx":
@@ -96,14 +114,14 @@ def _look(layout: Layout, folder: Path) -> Located:
 
 
 def require(spec: EncoderSpec, located: Located, *, backend: Backend = "onnx") -> Located:
-    """Return `located` if nothing is missing, else say what is, where it was looked for, and the two ways out."""
+    """Return `located` if no file is missing; else raise a MissingFilesError."""
     if located.missing:
         raise MissingFilesError(missing_message(spec, located, backend=backend))
     return located
 
 
 def missing_message(spec: EncoderSpec, located: Located, *, backend: Backend = "onnx") -> str:
-    """Return the message for files that are not there."""
+    """Return the message about missing files: their names, the folder, and the two ways to provide them."""
     names = ", ".join(path.name for path in located.missing.values())
     what, verb = ("The file", "is") if len(located.missing) == 1 else ("The files", "are")
     if spec.kind == "bundled":

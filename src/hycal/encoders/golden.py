@@ -12,7 +12,7 @@ from importlib import resources
 import numpy as np
 from PIL import Image
 
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.validation import Floats
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy.typing as npt
 
+from hycal.encoders.encoder import Rows
 from hycal.encoders.extras import load_package
 from hycal.encoders.tokenizer import ClipTokenizer
-from hycal.encoders.towers import Rows
 from hycal.errors import HyCalError
 from hycal.validation import Floats
 

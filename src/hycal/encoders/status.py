@@ -9,7 +9,7 @@ from pathlib import Path
 from hycal.encoders.catalog import EncoderSpec, find_spec
 from hycal.encoders.files import encoder_dir, locate, missing_message
 from hycal.encoders.golden import check_golden, has_golden
-from hycal.encoders.loading import load_encoder
+from hycal.encoders.loader import load_encoder
 from hycal.errors import HyCalError
 
 EXTRAS = {

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hycal.encoders.catalog import Backend
+from hycal.encoders.encoder import Rows, Towers
 from hycal.encoders.extras import load_extra
 from hycal.encoders.files import Located
 from hycal.encoders.tokenizer import ClipTokenizer
-from hycal.encoders.towers import Rows, Towers
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hycal.embedding.outcomes import Skipped
+from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError
 from hycal.project.examples import Example, Shelf, class_label, split_label
 from hycal.project.history import Entry, appended, now, taken_back, undoable

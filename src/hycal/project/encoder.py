@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hycal.embedding.store import space_of
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project.examples import split_label
 from hycal.project.state import Space, State

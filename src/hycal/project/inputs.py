@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol
 
 from hycal.data.labelled import list_images
 from hycal.data.samples import split_of
-from hycal.embedding.outcomes import Skipped
 from hycal.embedding.sources import ImageSource
+from hycal.embedding.store import Skipped
 from hycal.embedding.table import is_table, read_table
 from hycal.errors import HyCalError
 from hycal.project.examples import class_label, split_label

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from PIL import Image
 
 from hycal.embedding.decoding import MOST_PIXELS, decode
-from hycal.embedding.outcomes import Skipped, Tick
 from hycal.embedding.pipeline import embed
 from hycal.embedding.sources import Content, ImageSource, content_hash
-from hycal.embedding.store import EmbeddingStore
-from hycal.encoders.protocol import Encoder
+from hycal.embedding.store import EmbeddingStore, Skipped, Tick
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.parallel.threads import kept_threads
 from hycal.project.changes import Arrival, Receipt

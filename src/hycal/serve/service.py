@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 import numpy.typing as npt
 
 from hycal.embedding import ImageBytes
-from hycal.embedding.forgetting import forget_images
+from hycal.embedding.cache import embeddings_folder, forget_images
 from hycal.embedding.sources import ImageError
-from hycal.encoders.files import embeddings_folder
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Arrival, Example, Project, Receipt, State
 from hycal.project.advice import Advice, advise

@@ -1,20 +1,21 @@
-"""From a name to an encoder that works."""
+"""Load an encoder by its name: find and verify its files, compute its fingerprint, build its towers."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from hycal.encoders.catalog import Backend, EncoderSpec, find_spec
 from hycal.encoders.checkpoint import read_checkpoint
 from hycal.encoders.clip_graph import image_graph, text_graph
+from hycal.encoders.encoder import Encoder, TowerEncoder, Towers
 from hycal.encoders.files import Located, locate, missing_message, require
-from hycal.encoders.fingerprint import file_hash, fingerprint
 from hycal.encoders.onnx_backend import Graph, image_tower, text_tower
-from hycal.encoders.protocol import Encoder
+from hycal.encoders.preprocessing import Preprocessing
 from hycal.encoders.tokenizer import ClipTokenizer
-from hycal.encoders.towers import TowerEncoder, Towers
 from hycal.errors import HyCalError
 
 MANIFEST = "manifest.json"
@@ -77,6 +78,25 @@ def _check_backend(spec: EncoderSpec, backend: str) -> None:
     known = ["onnx", *spec.origins]
     if backend not in known:
         raise HyCalError(f"Encoder {spec.name!r} has no back end {backend!r}; expected one of {', '.join(known)}.")
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of the content of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fingerprint(*, parts: Mapping[str, str], preprocessing: Preprocessing) -> str:
+    """Return the hash of everything that determines the embedding of an image or a text.
+
+    Parameters
+    ----------
+    parts : mapping of str to str
+        Hash by role: weights of the towers, tokenizer.
+    preprocessing : Preprocessing
+    """
+    content = {"parts": dict(parts), "preprocessing": preprocessing.to_json()}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _identity(spec: EncoderSpec, hashes: dict[str, str], verified: set[str]) -> dict[str, str]:

@@ -14,12 +14,11 @@ import zipfile
 from pathlib import Path
 
 from hycal.encoders.catalog import Backend, EncoderSpec, WheelSource, find_spec
-from hycal.encoders.dequantise import dequantise
+from hycal.encoders.dequantisation import dequantise
 from hycal.encoders.extras import load_extra
 from hycal.encoders.files import MissingFilesError, encoder_dir, layouts, locate, missing_message, repository, require
-from hycal.encoders.fingerprint import file_hash
 from hycal.encoders.golden import check_golden, embed_golden, has_golden
-from hycal.encoders.loading import MANIFEST, load_encoder
+from hycal.encoders.loader import MANIFEST, file_hash, load_encoder
 from hycal.errors import HyCalError
 
 _PIP_SECONDS = 1800

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hycal.encoders import Encoder
+from hycal.encoders.encoder import Rows, TowerEncoder, Towers
 from hycal.encoders.preprocessing import Preprocessing
-from hycal.encoders.towers import Rows, TowerEncoder, Towers
 from hycal.errors import HyCalError
 from hycal.validation import Floats
 

@@ -1,10 +1,10 @@
-"""The one class behind every back end: an image tower, perhaps a text tower, and what identifies them."""
+"""What an encoder is, and the one class behind every back end: an image tower, and a text tower where there is one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +18,47 @@ _TEXTS_AT_ONCE = 64
 Rows = npt.NDArray[Any]
 
 
+@runtime_checkable
+class Encoder(Protocol):
+    """An encoder maps images, and texts where it has a text tower, to unit vectors of one space.
+
+    Attributes
+    ----------
+    name : str
+        The entry of the encoder table, for example "clip-vit-b16".
+    dimension : int
+        Width d of the embeddings.
+    fingerprint : str
+        Hash of weights, preprocessing and tokenizer. Two encoders share a space if their fingerprints are equal.
+    has_text : bool
+        Whether `encode_texts` works.
+    """
+
+    name: str
+    dimension: int
+    fingerprint: str
+    has_text: bool
+
+    def preprocess(self, image: Image.Image) -> Floats:
+        """Return the (3, height, width) input of one image. Thread-safe: other threads may encode meanwhile."""
+
+    def encode(self, batch: Floats) -> Floats:
+        """Return (n, d) unit embeddings of (n, 3, height, width) inputs. A row does not depend on the other inputs."""
+
+    def encode_texts(self, texts: Sequence[str]) -> Floats:
+        """Return (n, d) unit embeddings of texts, or raise a HyCalError that names the missing files."""
+
+
 @dataclass(frozen=True)
 class Towers:
-    """What a back end computes: vectors of any length for pixels (n, 3, height, width), and for texts if it can."""
+    """The functions of a back end: vectors of any length for pixels (n, 3, height, width), and for texts if it can."""
 
     image: Callable[[Floats], Rows]
     text: Callable[[Sequence[str]], Rows] | None
 
 
 class TowerEncoder:
-    """An encoder made of towers; implements `hycal.encoders.protocol.Encoder`.
+    """An `Encoder` made of towers.
 
     Parameters
     ----------
@@ -37,7 +68,7 @@ class TowerEncoder:
     preprocessing : Preprocessing
     towers : Towers
     no_text : str
-        What to say when texts are asked for and there is no text tower.
+        The message of the error for texts where there is no text tower.
     """
 
     def __init__(
@@ -75,7 +106,7 @@ class TowerEncoder:
         return self._checked(self._towers.image(np.ascontiguousarray(batch, dtype=np.float32)))
 
     def encode_texts(self, texts: Sequence[str]) -> Floats:
-        """Return (n, d) unit embeddings of texts, or raise HyCalError saying which files are missing."""
+        """Return (n, d) unit embeddings of texts, or raise a HyCalError that names the missing files."""
         tower = self._towers.text
         if tower is None:
             raise HyCalError(self._no_text)
@@ -86,7 +117,7 @@ class TowerEncoder:
         return np.empty((0, self.dimension), dtype=np.float32)
 
     def _checked(self, rows: Rows) -> Floats:
-        """Return `rows` with unit length, if they can be embeddings of this encoder."""
+        """Return `rows` scaled to unit length; refuse rows that are no embeddings of this encoder."""
         if rows.ndim != 2 or rows.shape[1] != self.dimension:
             raise HyCalError(
                 f"{self.name} gave embeddings of shape {rows.shape}; expected (n, {self.dimension}). "

