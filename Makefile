@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo studies test test-browser test-cluster test-torch fuzz audit screenshots lint bench methods clean
+.PHONY: help demo studies test test-browser test-cluster test-torch fuzz audit screenshots lint walks house bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -64,6 +64,12 @@ audit: $(READY)  ## every dependency with version and licence; known vulnerabili
 	$(PYTHON) -m venv .venv-audit
 	-.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit
 	$(BIN)/python tools/audit.py --pip-audit .venv-audit/bin/pip-audit
+
+walks: $(READY)  ## the files that learn, predict, a benchmark cell and an HTTP question walk through, before and after the rooms
+	$(BIN)/python -m tools.walks --before 8f7b8ce
+
+house: $(READY)  ## the picture of rooms and imports in docs/architecture.md
+	$(BIN)/python -m tools.house --write
 
 bench: $(READY)  ## speed and memory against the dense reference
 	$(BIN)/python -m benchmarks.dense_comparison

@@ -1,0 +1,83 @@
+"""The house: the import contract catches what breaks it, and the documents name what there is."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import house
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "hycal"
+MOST_ROOT_MODULES = 12
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the package and of its contract, to plant faults in."""
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    ignore = shutil.ignore_patterns("__pycache__", "*.npz", "*.onnx", "*.safetensors")
+    shutil.copytree(SOURCE, tmp_path / "src" / "hycal", ignore=ignore)
+    return tmp_path
+
+
+def lint_imports(folder):
+    program = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    environment = os.environ | {"PYTHONPATH": str(folder / "src"), "COLUMNS": "200"}
+    return subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def test_the_contract_holds(copy):
+    done = lint_imports(copy)
+    assert done.returncode == 0 and "1 kept, 0 broken" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("room", "forbidden"), [("state", "storage"), ("algebra", "classifiers"), ("serve", "bench"), ("project", "serve")]
+)
+def test_a_wrong_import_breaks_the_contract(copy, room, forbidden):
+    with (copy / "src" / "hycal" / room / "__init__.py").open("a") as file:
+        file.write(f"\nimport hycal.{forbidden}\n")
+    done = lint_imports(copy)
+    assert done.returncode == 1
+    assert f"hycal.{room} is not allowed to import hycal.{forbidden}" in done.stdout
+
+
+@pytest.mark.parametrize("place", ["attic.py", "attic/__init__.py"])
+def test_a_module_without_a_room_breaks_the_contract(copy, place):
+    path = copy / "src" / "hycal" / place
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('"""Whatever found no room."""\n')
+    done = lint_imports(copy)
+    assert done.returncode == 1
+    assert "hycal.attic" in done.stdout
+
+
+def test_few_modules_stand_at_the_root():
+    names = sorted(path.name for path in SOURCE.glob("*.py"))
+    assert len(names) <= MOST_ROOT_MODULES, names
+
+
+def test_the_picture_of_the_house_is_current():
+    text = house.DOCUMENT.read_text()
+    assert text == house.written(text), "run `make house`"
+
+
+def test_detours_are_left_out_of_the_picture():
+    edges = {"a": frozenset("bcd"), "b": frozenset("c"), "c": frozenset("d"), "d": frozenset()}
+    assert house.without_detours(edges) == {"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": set()}
+
+
+@pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_every_path_in_the_guides_exists(document):
+    named = re.findall(r"`((?:[\w-]+/)*[\w-]+(?:\.(?:py|md|toml)|/))`", (ROOT / document).read_text())
+    assert named
+    examples = {name for name in named if "your_" in name}
+    missing = [name for name in set(named) - examples if not (ROOT / name).exists() and not (SOURCE / name).exists()]
+    assert not missing
