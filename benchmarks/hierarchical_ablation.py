@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -17,9 +17,9 @@ import numpy as np
 from benchmarks.domains import Domain
 from benchmarks.hierarchical_streams import SEEDS, CellCache, cars, five_domains, learned, measured, xd8
 from hycal import HierarchicalHyCal
-from hycal.algebra.hierarchy import Hierarchy, Prior
-from hycal.algebra.hierarchy_fit import build
-from hycal.algebra.white_space import DomainGaussians, Reals
+from hycal.algebra import hierarchy_held_out
+from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior, Reals
+from hycal.algebra.hierarchy_fit import fit_hierarchy
 from hycal.classifiers import hierarchical
 from hycal.uncertainty.temperature import Pull, fit_weights
 from hycal.validation import Doubles
@@ -43,16 +43,9 @@ def _plain(domain: DomainGaussians) -> DomainGaussians:
     return replace(domain, posterior=domain.plain, radius=float(np.sqrt(np.mean(np.sum(domain.plain**2, axis=1)))))
 
 
-class _Seen(Prior):
-    """A prior in which a sample that is left out stays in B."""
-
-    def posterior_without(self, whole: Reals, offsets: Reals, counts: Any) -> Reals:
-        return self.posterior(offsets, counts)
-
-
-def _kept_in_b(hierarchy: Hierarchy) -> Hierarchy:
-    values = {field.name: getattr(hierarchy.prior, field.name) for field in fields(Prior)}
-    return replace(hierarchy, prior=_Seen(**values))
+def _posterior_with(prior: Prior, whole: Reals, offsets: Reals, counts: Any) -> Reals:
+    """Return the posterior of a sample that is left out and stays in B."""
+    return prior.posterior(offsets, counts)
 
 
 def _without_evidence(place: int) -> Any:
@@ -83,7 +76,7 @@ def _replaced(**parts: Any) -> Iterator[None]:
 
 
 def _hierarchy(change: Callable[[Hierarchy], Hierarchy]) -> Any:
-    return _replaced(build=lambda *args, **kwargs: change(build(*args, **kwargs)))
+    return _replaced(fit_hierarchy=lambda *args, **kwargs: change(fit_hierarchy(*args, **kwargs)))
 
 
 #: What is taken away, and how.
@@ -93,7 +86,7 @@ _WITHOUT: Mapping[str, Callable[[], Any]] = {
     "without distance to classes": lambda: _without_evidence(0),
     "without shrinking of means": lambda: _hierarchy(_plain_means),
     "without fitted weights": lambda: _replaced(fit_weights=_fixed),
-    "left-out samples stay in B": lambda: _hierarchy(_kept_in_b),
+    "left-out samples stay in B": lambda: patch.object(hierarchy_held_out, "posterior_without", _posterior_with),
 }
 #: The same by what W0 is worth: W_g = W0, and W_g of the domain's samples with hardly any W0.
 _STRENGTHS: Mapping[str, float] = {

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hycal import GDA, HierarchicalHyCal, HyCal
-from hycal.algebra.hierarchy_fit import build
+from hycal.algebra.hierarchy_fit import fit_hierarchy
+from hycal.algebra.hierarchy_held_out import held_out_evidence
 from hycal.bench.domains import load_domains
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import load_setting
@@ -46,7 +47,9 @@ def dense(records, *, strength=1.0, ridge=0.5, pseudo=0.25):
 def test_evidence_is_that_of_the_dense_matrices():
     records = learn(HierarchicalHyCal(), STREAM.steps)._current().records
     X = STREAM.queries
-    for domain, (centre, W, s, m) in zip(build(records, strength=1.0, ridge=0.5).domains, dense(records), strict=True):
+    for domain, (centre, W, s, m) in zip(
+        fit_hierarchy(records, strength=1.0, ridge=0.5).domains, dense(records), strict=True
+    ):
         P = np.linalg.inv(W)
         y = X - centre
         q, (distance, direction) = domain.evidence(X)
@@ -68,10 +71,10 @@ def test_left_out_samples_leave_no_trace_in_their_class():
     records = learn(HierarchicalHyCal(), real_steps(shots=8))._current().records
     samples = Selection.of(records)
     chosen = np.arange(0, len(samples.rows), 19)
-    q, e = build(records, strength=1.0, ridge=0.5).held_out(samples.at(chosen))
+    q, e = held_out_evidence(fit_hierarchy(records, strength=1.0, ridge=0.5), samples.at(chosen))
     for row, at in enumerate(chosen):
         label, x = records.labels[samples.own[at]], samples.X[at : at + 1]
-        again = build(records.remove(Step({label: x}, None, {})), strength=1.0, ridge=0.5)
+        again = fit_hierarchy(records.remove(Step({label: x}, None, {})), strength=1.0, ridge=0.5)
         for number, domain in enumerate(again.domains):
             expected_q, expected = domain.evidence(x)
             assert abs(q[row, number] - expected_q[0]) < 0.05 * abs(expected_q[0])

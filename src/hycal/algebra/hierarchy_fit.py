@@ -1,4 +1,18 @@
-"""From records to a `Hierarchy`: the moments of each domain, the prior of all data, then shrinkage."""
+"""From records to a `Hierarchy`: moments of each domain, W0 and B of all data, then the white space of each domain.
+
+`hycal.algebra.hierarchy` defines the model. Everything here is float64; the result is float32 where queries are scored.
+
+    symbol    name               shape     meaning (domain g of C_g classes and N_g samples)
+    K         counts             (C_g,)    samples of each class
+    m_g       centre             (d,)      mean of the class means
+              offsets            (C_g, d)  mu_c - m_g
+    S_g       scatter            (d, d)    sum of (x - mu_c)(x - mu_c)'
+    v_g       freedom            scalar    N_g - C_g
+    W0        _Within.W0         (d, d)    (1 - e) S/v + e t I, with S and v summed over domains and t = tr S/(v d)
+    tau       _Within.tau        scalar    samples that W0 is worth to a domain
+    B                            (d, d)    covariance of offsets less their sampling noise, plus an isotropic part
+    L                            (d, d)    lower Cholesky factor of a covariance; rows times L^-1' are white
+"""
 
 from __future__ import annotations
 
@@ -12,39 +26,38 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dtrtri
 
 from hycal.algebra.discriminant import NO_SPREAD, class_means
-from hycal.algebra.hierarchy import Hierarchy, Prior
-from hycal.algebra.white_space import DomainGaussians
+from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior
 from hycal.parallel.threads import mapped
 from hycal.state.records import ClassRecord, Records
 from hycal.validation import Doubles, Floats
 
 _ROUNDING = 1e-10  # least share of the identity that keeps W0 positive definite
-_BETWEEN_STRENGTH = 0.25  # classes per dimension that an isotropic B is worth
-_LEAST_BETWEEN = 1e-3  # variance of class means, in units of the variance within
+_BETWEEN_STRENGTH = 0.25  # classes per dimension that the isotropic part of B is worth
+_LEAST_BETWEEN = 1e-3  # least variance of class means, in units of the variance within classes
 
 
-def build(records: Records, *, strength: float, ridge: float) -> Hierarchy:
+def fit_hierarchy(records: Records, *, strength: float, ridge: float) -> Hierarchy:
     """Return the hierarchy of classes, domains and all data.
 
     Parameters
     ----------
     records : Records
     strength : float
-        tau: how many samples the covariance of all data is worth to a domain, in units of the dimension.
+        tau in units of the dimension: how many samples W0 is worth to a domain.
     ridge : float
-        e: the share of the identity in the covariance of all data.
+        e: the share of the identity in W0.
     """
     names, domain_of = np.unique(records.domains, return_inverse=True)
     columns = [np.flatnonzero(domain_of == number) for number in range(len(names))]
     sizes = [int(records.counts[group].sum()) for group in columns]
     moments = mapped(lambda group: _Moments.of([records.ordered[column] for column in group]), columns, sizes)
     within = _Within.of(moments, strength * records.width, ridge)
-    # The basis of all data takes as long as the domains together, and neither needs the other.
+    # The prior takes as long as all domains together, and neither needs the other.
     tasks: list[Callable[[], Any]] = [partial(_prior, moments, within)]
-    tasks += [partial(_White.of, part, within) for part in moments]
-    prior, *whites = mapped(lambda task: task(), tasks, [sum(sizes), *sizes])
-    parts = list(zip(columns, moments, whites, strict=True))
-    domains = tuple(mapped(lambda part: _domain(*part, prior), parts, sizes))
+    tasks += [partial(_WhiteSpace.of, part, within) for part in moments]
+    prior, *spaces = mapped(lambda task: task(), tasks, [sum(sizes), *sizes])
+    parts = list(zip(columns, moments, spaces, strict=True))
+    domains = tuple(mapped(lambda part: _domain_gaussians(*part, prior), parts, sizes))
     means = np.empty((len(domain_of), records.width), np.float32)
     for group, part in zip(columns, moments, strict=True):
         means[group] = part.centre + part.offsets
@@ -53,7 +66,7 @@ def build(records: Records, *, strength: float, ridge: float) -> Hierarchy:
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """The classes of a domain: counts, the mean of their means, their means less it, and the scatter around them."""
+    """Moments of the classes of one domain: K, m_g, mu_c - m_g and S_g."""
 
     counts: npt.NDArray[np.int64]
     centre: Doubles
@@ -68,50 +81,44 @@ class _Moments:
         centre = means.mean(axis=0)
         rows -= centre
         offsets = means - centre
-        # Sum n (mu - m)(mu - m)' is taken from the scatter around m: no copy of the samples less their class mean.
+        # S_g is the scatter around m_g minus the sum of K (mu - m_g)(mu - m_g)': no centred copy of the samples.
         # NumPy's product, unlike SciPy's dsyrk, lets other threads work.
         return cls(counts, centre, offsets, rows.T @ rows - (offsets.T * counts) @ offsets)
 
     @property
     def freedom(self) -> int:
-        """N - C."""
+        """v_g."""
         return int(self.counts.sum()) - len(self.counts)
 
 
 @dataclass(frozen=True, eq=False)
 class _Within:
-    """W0, what it is worth in samples, and how much of a sample's scatter is in it."""
+    """W0, tau, and the weight (1 - e)/v of a sample's scatter in W0."""
 
-    covariance: Doubles
-    strength: float
+    W0: Doubles
+    tau: float
     influence: float
 
     @classmethod
-    def of(cls, moments: Sequence[_Moments], strength: float, ridge: float) -> _Within:
-        freedom, d = max(sum(part.freedom for part in moments), 1), len(moments[0].centre)
-        spread = sum(float(np.trace(part.scatter)) for part in moments) / freedom
-        if spread <= NO_SPREAD:  # no class has two samples that differ: a unit vector's variance stands in
-            return cls(np.eye(d) / d, strength, 0.0)
-        influence = (1.0 - ridge) / freedom
-        covariance = influence * np.sum([part.scatter for part in moments], axis=0)
-        covariance.flat[:: d + 1] += max(ridge, _ROUNDING) * spread / d
-        return cls(covariance, strength, influence)
-
-
-def _whitening(covariance: Doubles) -> tuple[Doubles, Doubles]:
-    """Return the lower L of a covariance LL', and L^{-1}', with which rows become white."""
-    L: Any = np.linalg.cholesky(covariance)
-    inverse: Any = dtrtri(L, lower=1)[0]
-    return L, inverse.T
+    def of(cls, moments: Sequence[_Moments], tau: float, ridge: float) -> _Within:
+        v, d = max(sum(part.freedom for part in moments), 1), len(moments[0].centre)
+        variance = sum(float(np.trace(part.scatter)) for part in moments) / v
+        if variance <= NO_SPREAD:  # no class has two different samples: take the variance of a unit vector
+            return cls(np.eye(d) / d, tau, 0.0)
+        influence = (1.0 - ridge) / v
+        W0 = influence * np.sum([part.scatter for part in moments], axis=0)
+        W0.flat[:: d + 1] += max(ridge, _ROUNDING) * variance / d
+        return cls(W0, tau, influence)
 
 
 def _prior(moments: Sequence[_Moments], within: _Within) -> Prior:
+    """Return the global prior: B from the class means of all domains, and the basis that diagonalises W0 and B."""
     offsets, counts = (np.concatenate([getattr(part, name) for part in moments]) for name in ("offsets", "counts"))
-    classes, d = offsets.shape
-    L, whitening = _whitening(within.covariance)
+    C, d = offsets.shape
+    L, whitening = _whitening(within.W0)
     white = offsets @ whitening
-    freedom = max(classes - len(moments), 1)
-    noise = float(np.sum(1.0 / counts)) * freedom / classes
+    freedom = max(C - len(moments), 1)
+    noise = float(np.sum(1.0 / counts)) * freedom / C
     scatter = white.T @ white
     scatter.flat[:: d + 1] -= noise
     pseudo = _BETWEEN_STRENGTH * d
@@ -119,9 +126,9 @@ def _prior(moments: Sequence[_Moments], within: _Within) -> Prior:
     scatter.flat[:: d + 1] += pseudo * level
     b, V = np.linalg.eigh(scatter / (freedom + pseudo))
     return Prior(
-        within=within.covariance,
-        strength=within.strength,
-        influence=1.0 + within.strength * within.influence,
+        within=within.W0,
+        strength=within.tau,
+        influence=1.0 + within.tau * within.influence,
         to_basis=whitening @ V,
         from_basis=V.T @ L.T,
         between=np.maximum(b, _LEAST_BETWEEN),
@@ -129,9 +136,16 @@ def _prior(moments: Sequence[_Moments], within: _Within) -> Prior:
     )
 
 
+def _whitening(covariance: Doubles) -> tuple[Doubles, Doubles]:
+    """Return L of a covariance LL', and L^-1'."""
+    L: Any = np.linalg.cholesky(covariance)
+    inverse: Any = dtrtri(L, lower=1)[0]
+    return L, inverse.T
+
+
 @dataclass(frozen=True, eq=False)
-class _White:
-    """The white space of a domain, and its class means less the centre there."""
+class _WhiteSpace:
+    """W_g^-1/2, log|W_g|/2, v_g + tau, and the white offsets of the plain class means of one domain."""
 
     whitening: Doubles
     log_det: float
@@ -139,27 +153,30 @@ class _White:
     plain: Doubles
 
     @classmethod
-    def of(cls, moments: _Moments, within: _Within) -> _White:
-        weight = moments.freedom + within.strength
-        L, whitening = _whitening((moments.scatter + within.strength * within.covariance) / weight)
+    def of(cls, moments: _Moments, within: _Within) -> _WhiteSpace:
+        weight = moments.freedom + within.tau
+        L, whitening = _whitening((moments.scatter + within.tau * within.W0) / weight)
         return cls(whitening, float(np.sum(np.log(np.diag(L)))), weight, moments.offsets @ whitening)
 
 
-def _domain(columns: npt.NDArray[np.intp], moments: _Moments, white: _White, prior: Prior) -> DomainGaussians:
-    posterior = prior.posterior(moments.offsets, moments.counts) @ white.whitening
+def _domain_gaussians(
+    columns: npt.NDArray[np.intp], moments: _Moments, space: _WhiteSpace, prior: Prior
+) -> DomainGaussians:
+    """Return the classes of one domain, their means shrunk by the prior, in float32."""
+    posterior = prior.posterior(moments.offsets, moments.counts) @ space.whitening
     return DomainGaussians(
         columns=columns,
         centre=_single(moments.centre),
-        whitening=_single(white.whitening),
-        log_det=white.log_det,
-        weight=white.weight,
+        whitening=_single(space.whitening),
+        log_det=space.log_det,
+        weight=space.weight,
         offsets=_single(moments.offsets),
-        plain=_single(white.plain),
+        plain=_single(space.plain),
         posterior=_single(posterior),
         radius=float(np.sqrt(np.mean(np.sum(posterior**2, axis=1)))),
     )
 
 
 def _single(array: npt.NDArray[np.floating]) -> Floats:
-    """Return the same in float32, for scoring."""
+    """Return the array in float32."""
     return np.ascontiguousarray(array, np.float32)

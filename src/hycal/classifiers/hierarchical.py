@@ -13,7 +13,8 @@ from scipy.special import log_softmax
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.algebra.hierarchy import Hierarchy
-from hycal.algebra.hierarchy_fit import build
+from hycal.algebra.hierarchy_fit import fit_hierarchy
+from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_energies, held_out_evidence
 from hycal.base import IncrementalClassifier
 from hycal.classifiers.zero_shot_fusion import LOGIT_SCALE
 from hycal.parallel.threads import in_chunks, mapped, one_blas_thread
@@ -103,7 +104,7 @@ class HierarchicalHyCal(IncrementalClassifier):
             return self._fitted(records)
 
     def _fitted(self, records: Records) -> Posterior:
-        hierarchy = build(records, strength=self.strength, ridge=self.ridge)
+        hierarchy = fit_hierarchy(records, strength=self.strength, ridge=self.ridge)
         texts = tuple(self._texts(records, domain.columns) for domain in hierarchy.domains)
         everything = Selection.of(records)
         weights = _Weights(
@@ -119,7 +120,7 @@ class HierarchicalHyCal(IncrementalClassifier):
 
     def _leave_one_out(self, derived: Posterior, records: Records, samples: Selection) -> npt.NDArray[Any]:
         """Weights of evidence and what all data say stay as they are."""
-        q, e = derived.hierarchy.held_out(samples)
+        q, e = held_out_evidence(derived.hierarchy, samples)
         return _log_posterior(derived, samples.X, q, e)
 
     def _score(self, derived: Posterior, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
@@ -166,8 +167,8 @@ def _class_weights(
     def fit(number: int) -> Doubles:
         domain, vectors = hierarchy.domains[number], texts[number]
         samples = everything.at(spread_rows(records, domain.columns, _HELD_OUT))
-        space = hierarchy.without_each_of(domain, samples)
-        evidence = [space.distance(), space.direction()]
+        held_out = evidence_in_own_domain(hierarchy.prior, domain, samples)
+        evidence = [held_out.distance(), held_out.direction()]
         if vectors is not None:
             evidence.append((samples.X @ vectors.T).astype(np.float64))
         centre = np.array([_CLASS_WEIGHT, _CLASS_WEIGHT, 1.0][: len(evidence)])
@@ -184,6 +185,6 @@ def _domain_weight(records: Records, everything: Selection, hierarchy: Hierarchy
         return _DOMAIN_WEIGHT
     rows = [spread_rows(records, domain.columns, _HELD_OUT_OF_DOMAIN) for domain in hierarchy.domains]
     samples = everything.at(np.concatenate(rows))
-    energies = hierarchy.held_out_energies(samples)
+    energies = held_out_energies(hierarchy, samples)
     own = hierarchy.domain_of[samples.own]
     return float(fit_weights(energies[None], own, Pull(np.array([_DOMAIN_WEIGHT]), _PULL))[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hycal.algebra.white_space import DomainGaussians, Reals
+from hycal.algebra.hierarchy import DomainGaussians, Reals
 from hycal.classifiers.hierarchical import Posterior
 from hycal.encoders.onnx_graph import GraphBuilder
 from hycal.validation import Floats

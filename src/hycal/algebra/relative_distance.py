@@ -1,0 +1,102 @@
+"""Relative Mahalanobis distance: how much better a query fits the nearest class than the background.
+
+    (x - m)'P_T(x - m)/2 - min_c (x - mu_c)'P(x - mu_c)/2
+
+Ren et al., A simple fix to Mahalanobis distance for improving near-OOD detection, 2021. Without a learned sample x, W
+loses a g g'. By Sherman and Morrison P becomes P + (a/left) P g g'P, and the distance to the own class, whose mean
+moves too, is (K/(K-1))^2 g'P g/left.
+
+    symbol    shape      meaning (n queries or samples, C classes)
+    mu_c, m   (C, d)     class means of a `Hierarchy`, and their mean
+    W         (d, d)     W0 of the hierarchy with a smaller share of the identity
+    P         (d, d)     W^-1
+    P_T       (d, d)     (W + covariance of the class means)^-1
+    K         (n,)       samples of the class of a learned sample, this one included
+    g         (n, d)     the sample minus its class mean
+    a         (n,)       K/(K-1) times the weight of a sample's scatter in W
+    left      (n,)       1 - a g'P g
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from hycal.algebra.hierarchy import Hierarchy
+from hycal.algebra.hierarchy_held_out import LEAST_LEFT
+from hycal.state.selection import Selection
+from hycal.validation import Doubles
+
+
+@dataclass(frozen=True, eq=False)
+class RelativeDistance:
+    """The relative Mahalanobis distance to the classes of a hierarchy.
+
+    Attributes
+    ----------
+    hierarchy : Hierarchy
+    P, P_T : ndarrays of shape (d, d)
+    sharpening : float
+        (1 - ridge of W)/(1 - ridge of W0).
+    """
+
+    hierarchy: Hierarchy
+    P: Doubles
+    P_T: Doubles
+    sharpening: float
+
+    @classmethod
+    def of(cls, hierarchy: Hierarchy, *, ridge: float, hierarchy_ridge: float) -> RelativeDistance:
+        """Return the distance with `ridge` as the share of the identity in W; W0 has `hierarchy_ridge`."""
+        W0, d = hierarchy.prior.within, len(hierarchy.prior.within)
+        level = np.trace(W0) / d
+        sharpening = (1.0 - ridge) / (1.0 - hierarchy_ridge)
+        W: Doubles = sharpening * (W0 - hierarchy_ridge * level * np.eye(d))
+        W.flat[:: d + 1] += ridge * level
+        offsets = hierarchy.means - hierarchy.means.mean(axis=0)
+        total = W + offsets.T @ offsets / max(len(offsets) - 1, 1)
+        return cls(hierarchy, _inverse(W), _inverse(total), sharpening)
+
+    def __call__(self, X: Doubles) -> Doubles:
+        """Return the relative distance of queries, (n,)."""
+        return self._relative(X, self._squares(X))
+
+    def held_out(self, samples: Selection) -> Doubles:
+        """Return the relative distance of learned samples, (n,), each without itself in its class mean and in P."""
+        X, K, means = samples.X.astype(np.float64), samples.counts, self.hierarchy.means
+        prior = self.hierarchy.prior
+        g = X - means[samples.own]
+        a = K / (K - 1.0) * (prior.influence - 1.0) / prior.strength * self.sharpening
+        g_P = g @ self.P
+        g_P_g = np.einsum("nd,nd->n", g_P, g)
+        left = np.maximum(1.0 - a * g_P_g, LEAST_LEFT)
+        g_P_offsets = np.einsum("nd,nd->n", g_P, X)[:, None] - g_P @ means.T
+        squares = self._squares(X) + (a / left)[:, None] * g_P_offsets**2
+        squares[samples.each, samples.own] = (K / (K - 1.0)) ** 2 * g_P_g / left
+        return self._relative(X, squares)
+
+    def _squares(self, X: Doubles) -> Doubles:
+        """Return the squared distance of each query to each class, (n, C)."""
+        P_mu, mu_P_mu = self._mean_products
+        squares: Doubles = np.einsum("nd,nd->n", X @ self.P, X)[:, None] - 2.0 * X @ P_mu.T + mu_P_mu
+        return squares
+
+    @cached_property
+    def _mean_products(self) -> tuple[Doubles, Doubles]:
+        """P mu_c, (C, d), and mu_c'P mu_c, (C,)."""
+        P_mu = self.hierarchy.means @ self.P
+        return P_mu, np.einsum("cd,cd->c", self.hierarchy.means, P_mu)
+
+    def _relative(self, X: Doubles, squares: Doubles) -> Doubles:
+        Y = X - self.hierarchy.means.mean(axis=0)
+        background: Doubles = np.einsum("nd,nd->n", Y @ self.P_T, Y)
+        return 0.5 * (background - squares.min(axis=1))
+
+
+def _inverse(matrix: Doubles) -> Doubles:
+    """Return the inverse of a covariance."""
+    inverse: Doubles = cho_solve(cho_factor(matrix, lower=True), np.eye(len(matrix)))
+    return inverse
