@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hycal.bench.methods import parse_methods
 from hycal.bench.report.page import write_report
 from hycal.bench.runner import grid, run_grid
-from hycal.bench.studies import parse_methods
 from tests.bench.small import small_domains, small_setting
 
 METHODS = "HyCal NCM study:metrics study:alpha-beta study:lambda-gamma"

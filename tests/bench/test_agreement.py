@@ -8,11 +8,11 @@ import pytest
 
 from hycal import HyCalError
 from hycal.bench.domains import BenchDomain
+from hycal.bench.methods import parse_methods
 from hycal.bench.report.collect import collect
 from hycal.bench.report.sections.setting import domain_tables
 from hycal.bench.runner import grid, run_grid
 from hycal.bench.settings import Setting
-from hycal.bench.studies import parse_methods
 from tests.bench.small import small_domains, small_setting
 
 

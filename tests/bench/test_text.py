@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hycal.bench.domains import BenchDomain
+from hycal.bench.methods import parse_methods
 from hycal.bench.report.collect import Results, collect
 from hycal.bench.runner import grid, run_grid
 from hycal.bench.settings import read_setting
-from hycal.bench.studies import parse_methods
 from hycal.validation import unit_rows
 
 DOMAINS = {"few": (range(20), 4), "many": (range(20, 40), 16), "middle": (range(40, 60), 8)}

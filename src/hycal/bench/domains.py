@@ -1,9 +1,12 @@
-"""Embeddings that the benchmark runs on: the bundled ones, or one .npz per domain in a folder."""
+"""Embedded domains that the benchmark runs on: the bundled ones, or one .npz file for each domain in a folder.
+
+`embed_domain` makes such a domain from the user's copy of a data set, `write_domain` and `read_domain` are its file.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,11 @@ import numpy.typing as npt
 
 from hycal.bench.settings import Setting
 from hycal.data.bundled import EmbeddedDomain, load_xd8
+from hycal.data.catalog import find_dataset, prompts
+from hycal.data.embedded import embed_sets
+from hycal.data.layouts import read_dataset
+from hycal.embedding.store import EmbeddingStore, Skipped, Tick, space_of
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.storage.atomic import replacing
 from hycal.storage.npz import load_arrays
@@ -27,7 +35,7 @@ class BenchDomain(EmbeddedDomain):
     ----------
     text : ndarray of shape (classes, d), or None
     space : str
-        What `hycal.embedding.store.space_of` calls the space of the embeddings; "" if it is not known.
+        Name of the embedding space, as `hycal.embedding.store.space_of` gives it; "" if it is not known.
     """
 
     text: Floats | None = None
@@ -35,7 +43,7 @@ class BenchDomain(EmbeddedDomain):
 
     @property
     def labels(self) -> list[str]:
-        """One label per class, unlike those of every other domain."""
+        """One label for each class; no two domains share a label."""
         return [f"{self.name}/{name}" for name in self.class_names]
 
     def text_by_label(self) -> dict[str, Floats] | None:
@@ -43,7 +51,7 @@ class BenchDomain(EmbeddedDomain):
         return None if self.text is None else dict(zip(self.labels, self.text, strict=True))
 
     def digest(self) -> str:
-        """Return a hash of everything: equal hashes mean equal embeddings."""
+        """Return a hash of names and arrays: equal hashes mean equal domains."""
         total = hashlib.sha256(repr((self.name, self.class_names)).encode())
         for name in ("train_x", "train_y", "test_x", "test_y", "text"):
             array = getattr(self, name)
@@ -64,7 +72,7 @@ def load_domains(setting: Setting, folder: Path | None = None) -> dict[str, Benc
     """
     names = [domain.name for domain in setting.domains]
     if folder is not None:
-        return _alike(folder, {name: read_domain(folder, name) for name in names})
+        return _check_alike(folder, {name: read_domain(folder, name) for name in names})
     if setting.source != "xd8":
         raise HyCalError(
             f"Setting {setting.name!r} needs embeddings of {', '.join(names)}, which do not come with the package. "
@@ -82,8 +90,8 @@ def load_domains(setting: Setting, folder: Path | None = None) -> dict[str, Benc
     }
 
 
-def _alike(folder: Path, domains: dict[str, BenchDomain]) -> dict[str, BenchDomain]:
-    """Return the domains if they can be learned together: of one width, and of one space as far as it is known."""
+def _check_alike(folder: Path, domains: dict[str, BenchDomain]) -> dict[str, BenchDomain]:
+    """Return the domains; raise an error if their widths differ, or their spaces where those are known."""
     widths = {name: str(domain.train_x.shape[1]) for name, domain in domains.items()}
     spaces = {name: domain.space for name, domain in domains.items() if domain.space}
     for what, values in (("widths", widths), ("spaces", spaces)):
@@ -123,7 +131,7 @@ def read_domain(folder: Path, name: str) -> BenchDomain:
 
 @dataclass(frozen=True)
 class _Form:
-    """What an array of the file looks like: its shape in words, how many axes it has, kinds of its values."""
+    """Expected form of an array: a description, the number of axes, the kinds of its values."""
 
     words: str
     ndim: int
@@ -191,3 +199,45 @@ def write_domain(folder: Path, domain: BenchDomain) -> Path:
     with replacing(path) as file:
         np.savez(file, **arrays)
     return path
+
+
+def embed_domain(
+    name: str,
+    root: Path,
+    encoder: Encoder,
+    *,
+    store: EmbeddingStore | None = None,
+    watch: Callable[[Tick], None] | None = None,
+) -> tuple[BenchDomain, tuple[Skipped, ...]]:
+    """Embed the user's copy of a data set; return the domain and the images that could not be used.
+
+    Parameters
+    ----------
+    name : str
+        A data set of `hycal data list`.
+    root : path
+        Its folder. The training split is drawn from, the test split tested on.
+    encoder : Encoder
+        With a text tower, the class names are embedded too, each in the data set's prompt.
+    store, watch
+        As for `hycal.embedding.embed`.
+    """
+    images = read_dataset(name, root)
+    domains, skipped = embed_sets({name: images}, encoder, store=store, watch=watch)
+    words = prompts(find_dataset(name), images.class_names)
+    text = encoder.encode_texts(words) if encoder.has_text else None
+    return BenchDomain(**vars(domains[name]), text=text, space=space_of(encoder)), skipped
+
+
+def is_embedded(name: str, folder: Path, encoder: Encoder) -> bool:
+    """Return whether FOLDER/NAME.npz holds embeddings of this encoder; an error if it holds others."""
+    path = folder / f"{name}.npz"
+    if not path.exists():
+        return False
+    space, expected = read_domain(folder, name).space, space_of(encoder)
+    if space != expected:
+        raise HyCalError(
+            f"{path} holds embeddings of {space or 'an unknown encoder'}; expected {encoder.name} ({expected}). "
+            "Use another folder for this encoder, or delete the file to embed the data set again."
+        )
+    return True

@@ -1,17 +1,27 @@
-"""Methods as the benchmark names them: METHOD, METHOD:PROFILE, METHOD[parameter=value, ...], any of them +tuned.
+"""Which methods a run compares: variants of methods, and studies, which are named lists of variants.
+
+A variant is written METHOD, METHOD:PROFILE or METHOD[parameter=value, ...], and +tuned after any of them. Studies are
+data in `studies.toml`.
 
 >>> parse_variant("HyCal[metric=cosine,alpha=20]")
 Variant(method='HyCal', profile='', overrides={'metric': 'cosine', 'alpha': 20}, tuned=False)
 >>> parse_variant("KLDA:hycal-paper").label
 'KLDA:hycal-paper'
+>>> [variant.label for variant in find_study("metrics").variants][:2]
+['HyCal[metric=cosine]', 'HyCal[metric=mahalanobis]']
+>>> len(find_study("alpha-beta").variants)
+18
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from typing import Any
 
 from hycal.base import IncrementalClassifier
@@ -20,8 +30,10 @@ from hycal.classifiers import METHODS
 from hycal.classifiers.profiles import check_method, images_alone, profile_parameters
 from hycal.errors import HyCalError
 
-_LABEL = re.compile(r"(?P<method>\w+)(:(?P<profile>[\w-]+))?(\[(?P<overrides>[^\[\]]*)\])?(?P<tuned>\+tuned)?")
 NEEDS_TEXT = ("ZeroShot",)
+_LABEL = re.compile(r"(?P<method>\w+)(:(?P<profile>[\w-]+))?(\[(?P<overrides>[^\[\]]*)\])?(?P<tuned>\+tuned)?")
+_WORDS = re.compile(r"(?:\[[^\]]*\]|\S)+")  # white space inside brackets does not end a word
+_STUDY = "study:"
 
 
 @dataclass(frozen=True)
@@ -73,7 +85,7 @@ class Variant:
 
 
 def parse_variant(label: str) -> Variant:
-    """Return the variant that `label` names, or say what is wrong with it."""
+    """Return the variant that `label` names, or raise an error that says what is wrong with it."""
     match = _LABEL.fullmatch(label.strip())
     if match is None:
         raise HyCalError(
@@ -94,3 +106,79 @@ def _assignment(label: str, text: str) -> tuple[str, Any]:
         return name, tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return name, value
+
+
+@dataclass(frozen=True)
+class Study:
+    """A named list of variants.
+
+    Attributes
+    ----------
+    name : str
+    variants : tuple of Variant
+    apart : bool
+        Whether the report shows it in tables of its own, and not in those of a setting.
+    vary : mapping
+        The values of each parameter, where the study is a grid of HyCal's parameters.
+    """
+
+    name: str
+    variants: tuple[Variant, ...]
+    apart: bool
+    vary: Mapping[str, Sequence[Any]]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The variants as they are written."""
+        return tuple(variant.label for variant in self.variants)
+
+
+@cache
+def studies() -> Mapping[str, Study]:
+    """Return every study by its name."""
+    text = (resources.files("hycal.bench") / "studies.toml").read_text(encoding="utf-8")
+    return {name: _read_study(name, entry) for name, entry in tomllib.loads(text).items()}
+
+
+def _read_study(name: str, entry: Mapping[str, Any]) -> Study:
+    vary: Mapping[str, Sequence[Any]] = entry.get("vary", {})
+    grid = (dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())) if vary else ()
+    variants = [*map(parse_variant, entry.get("methods", [])), *(Variant("HyCal", overrides=each) for each in grid)]
+    return Study(name, tuple(variants), entry["apart"], vary)
+
+
+def find_study(name: str) -> Study:
+    """Return a study by its name."""
+    if name not in studies():
+        raise HyCalError(f"There is no study {name!r}; expected one of {', '.join(studies())}.")
+    return studies()[name]
+
+
+def shown_apart(label: str) -> bool:
+    """Return whether a variant is tuned, or belongs to a study that has tables of its own."""
+    return parse_variant(label).tuned or any(label in study.labels for study in studies().values() if study.apart)
+
+
+def parse_methods(text: str) -> list[Variant]:
+    """Return the variants that a list names, each once: "all", a variant, or study:NAME.
+
+    >>> [variant.label for variant in parse_methods("NCM study:fusion NCM")]
+    ['NCM', 'HyCal[fusion=concat]']
+    >>> [variant.label for variant in parse_methods("HyCal[metric=cosine, alpha=20] NCM")]
+    ['HyCal[alpha=20,metric=cosine]', 'NCM']
+    """
+    listed: dict[str, Variant] = {}
+    for word in _WORDS.findall(text):
+        for variant in _expand(word):
+            listed.setdefault(variant.label, variant)
+    if not listed:
+        raise HyCalError("No methods were named; expected all, or a list such as 'HyCal NCM study:metrics'.")
+    return list(listed.values())
+
+
+def _expand(word: str) -> Sequence[Variant]:
+    if word == "all":
+        return [Variant(method) for method in METHODS]
+    if word.startswith(_STUDY):
+        return find_study(word.removeprefix(_STUDY)).variants
+    return [parse_variant(word)]

@@ -1,12 +1,12 @@
-"""Settings of the benchmark: which domains, how many shots of each class, in which order. They are data.
+"""Settings of the benchmark: which domains, how many shots of each class, in which order.
 
-A setting is one TOML file in `hycal/bench/settings`, or any file of the same form:
+A setting is data: one TOML file in `hycal/bench/settings`, or any file of the same form:
 
     title, protocol ("CIL", "MTIL" or "X-TAIL"), source ("xd8" or "embeddings"), seeds
     short      what to do where a class has fewer images than shots: "with-replacement" draws all of them again and
                again, as the released code does; "all-available" takes each image once
     sampling   "own": every (setting, seed, domain) has its generator; "released": the released code's draws
-    like       another setting, whose entries stand where this one has none, and whose images are drawn
+    like       another setting: its entries are used where this one has none, and its images are drawn
     [orders]              other orders of learning, by name; the order of the file is called "default"
     [parameters.METHOD]   parameters of a method in this setting
     [[domains]]           name, classes, shots (a number, or a list by seed), draws ("random" or "numpy")
@@ -15,17 +15,18 @@ A setting is one TOML file in `hycal/bench/settings`, or any file of the same fo
 from __future__ import annotations
 
 import os
+import reprlib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from hycal.bench.setting_form import DOMAIN, SETTING, check_entry, check_form
 from hycal.errors import HyCalError
 
 DEFAULT_ORDER = "default"
+SAMPLING = ("own", "released")
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class DomainShots:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting; the module says what the fields mean."""
+    """One setting; the docstring of the module describes its fields."""
 
     name: str
     title: str
@@ -76,7 +77,7 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """The name, and the sampling where it is not ours."""
+        """The name, followed by the sampling where that is not "own"."""
         return self.name if self.sampling == "own" else f"{self.name}+{self.sampling}"
 
     def in_order(self, order: str = DEFAULT_ORDER) -> tuple[DomainShots, ...]:
@@ -97,7 +98,7 @@ class Setting:
 
     def sampled(self, sampling: str) -> Setting:
         """Return the setting with another way of drawing the shots."""
-        check_entry(f"Setting {self.name!r}", "sampling", sampling, SETTING)
+        _check_entry(f"Setting {self.name!r}", "sampling", sampling, _SETTING)
         return replace(self, sampling=sampling)
 
 
@@ -137,7 +138,7 @@ def load_setting(name: str | os.PathLike[str]) -> Setting:
 
 
 def load_settings(names: Iterable[str]) -> list[Setting]:
-    """Return the settings for one run, each once: results lie under their names, so no two may have the same."""
+    """Return the settings for one run, each once. Results are stored by name, so equal names are an error."""
     by_name: dict[str, str] = {}
     settings = []
     for given in dict.fromkeys(names):
@@ -161,14 +162,14 @@ def _packaged(name: str) -> str:
 
 
 def read_setting(name: str, text: str) -> Setting:
-    """Return the setting that a TOML text describes, or say what is wrong with it."""
+    """Return the setting that a TOML text describes, or raise an error that says what is wrong with it."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise HyCalError(f"Setting {name!r} is not TOML: {error}.") from None
     if "like" in content:
         content = {**tomllib.loads(_packaged(content["like"])), **content}
-    check_form(f"Setting {name!r}", content, SETTING)
+    _check_form(f"Setting {name!r}", content, _SETTING)
     listed = tuple(_domain(name, entry) for entry in content.pop("domains"))
     orders = {key: tuple(value) for key, value in content.pop("orders", {}).items()}
     setting = Setting(name=name, domains=listed, orders=orders, seeds=tuple(content.pop("seeds")), **content)
@@ -178,7 +179,7 @@ def read_setting(name: str, text: str) -> Setting:
 
 def _domain(setting: str, entry: dict[str, Any]) -> DomainShots:
     where = f"Setting {setting!r}, domain {entry.get('name')!r}"
-    check_form(where, entry, DOMAIN)
+    _check_form(where, entry, _DOMAIN)
     if isinstance(entry["shots"], int):
         return DomainShots(**entry)
     shots = {int(seed): tuple(counts) for seed, counts in entry["shots"].items()}
@@ -201,3 +202,98 @@ def _check(setting: Setting) -> None:
             raise HyCalError(f"Setting {setting.name!r}: {order!r} is the order of the file. Call the other one else.")
         if sorted(listed) != names:
             raise HyCalError(f"Setting {setting.name!r}: order {order!r} does not name each domain once.")
+
+
+@dataclass(frozen=True)
+class _Field:
+    """One entry of a file: its expected value in words, a test of it, and whether the entry may be missing."""
+
+    words: str
+    fits: Callable[[Any], bool]
+    optional: bool = False
+
+
+def _check_form(where: str, content: Mapping[str, Any], form: Mapping[str, _Field]) -> None:
+    """Raise an error if `content` lacks an entry of `form`, has another one, or a value that does not fit."""
+    for key in content:
+        if key not in form:
+            raise HyCalError(f"{where} has the unknown entry {key!r}; expected {', '.join(form)}.")
+    for key, entry in form.items():
+        if key in content:
+            _check_entry(where, key, content[key], form)
+        elif not entry.optional:
+            raise HyCalError(f"{where} does not say {key!r}. Compare it with a setting of the package.")
+
+
+def _check_entry(where: str, key: str, value: object, form: Mapping[str, _Field]) -> None:
+    """Raise an error if one value does not fit."""
+    if not form[key].fits(value):
+        raise HyCalError(f"{where} has {key} = {reprlib.repr(value)}; expected {form[key].words}.")
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _whole(value: object, least: int = 1) -> bool:
+    return type(value) is int and value >= least  # True is an int to isinstance
+
+
+def _list(value: object, of: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(of, value))
+
+
+def _table(value: object, of: Callable[[str, Any], bool]) -> bool:
+    return isinstance(value, dict) and all(of(key, part) for key, part in value.items())
+
+
+def _different(values: list[Any]) -> bool:
+    return all(values.count(value) == 1 for value in values)
+
+
+def _seeds(value: Any) -> bool:
+    return _list(value, lambda seed: _whole(seed, least=0)) and _different(value)
+
+
+def _domains(value: Any) -> bool:
+    return _list(value, lambda part: isinstance(part, dict)) and _different([part.get("name") for part in value])
+
+
+def _shots(value: Any) -> bool:
+    return _whole(value) or (bool(value) and _table(value, lambda seed, part: seed.isdecimal() and _list(part, _whole)))
+
+
+def _of_method(method: str, parameters: object) -> bool:
+    from hycal.classifiers import METHODS  # late: `hycal bench --help` needs no method
+
+    return method in METHODS and isinstance(parameters, dict)
+
+
+def _one_of(*allowed: str, optional: bool = False) -> _Field:
+    return _Field(f"one of {', '.join(allowed)}", lambda value: value in allowed, optional)
+
+
+_SETTING = {
+    "title": _Field("a text", _text),
+    "protocol": _one_of("CIL", "MTIL", "X-TAIL"),
+    "source": _one_of("xd8", "embeddings"),
+    "seeds": _Field("a list of different whole numbers such as [0, 1]", _seeds),
+    "short": _one_of("with-replacement", "all-available"),
+    "sampling": _one_of(*SAMPLING),
+    "domains": _Field("[[domains]], at least one, each with a name of its own", _domains),
+    "orders": _Field(
+        'lists of domain names such as back = ["b", "a"]',
+        lambda value: _table(value, lambda _, names: _list(names, _text)),
+        optional=True,
+    ),
+    "parameters": _Field(
+        "[parameters.METHOD] for methods of `hycal bench list`", lambda value: _table(value, _of_method), optional=True
+    ),
+    "like": _Field("the name of a setting of the package", _text, optional=True),
+}
+_DOMAIN = {
+    "name": _Field("a text", _text),
+    "classes": _Field("a whole number, at least one class", _whole),
+    "shots": _Field("a whole number, at least one shot, or [domains.shots] with a list for each seed", _shots),
+    "draws": _one_of("random", "numpy", optional=True),
+}

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from hycal.bench.setting_form import SAMPLING
-from hycal.bench.settings import list_settings, load_setting, load_settings
+from hycal.bench.settings import SAMPLING, list_settings, load_setting, load_settings
 from hycal.commands._options import Cluster
 from hycal.commands._output import plain, print_line, print_table, progress, report_errors
 from hycal.errors import HyCalError
@@ -32,7 +31,7 @@ Embeddings = Annotated[
 @app.command("list")
 def list_command() -> None:
     """Show every setting and every method."""
-    from hycal.bench.studies import studies
+    from hycal.bench.methods import studies
     from hycal.classifiers import METHODS
 
     console = Console()
@@ -72,8 +71,8 @@ def run_command(
     Example: hycal bench run xd8-balanced --methods "HyCal NCM" --out results
     """
     from hycal.bench.domains import load_domains
+    from hycal.bench.methods import parse_methods
     from hycal.bench.runner import grid, run_grid
-    from hycal.bench.studies import parse_methods
 
     console = Console()
     chosen = load_settings(settings)
@@ -108,8 +107,7 @@ def embed_command(
 
     Example: hycal bench embed high-scale --root ~/data --out embeddings
     """
-    from hycal.bench.domains import write_domain
-    from hycal.bench.embedding import embed_domain, is_embedded
+    from hycal.bench.domains import embed_domain, is_embedded, write_domain
     from hycal.embedding import EmbeddingCache
     from hycal.embedding.cache import embeddings_folder
     from hycal.encoders import load_encoder

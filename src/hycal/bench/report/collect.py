@@ -12,12 +12,11 @@ import numpy as np
 from hycal.bench import metrics
 from hycal.bench.cells import CellResult, read_cell
 from hycal.bench.efficiency import Measured, read_efficiency
-from hycal.bench.methods import parse_variant
+from hycal.bench.methods import parse_variant, shown_apart
 from hycal.bench.published import PublishedCell, find_published
 from hycal.bench.report.agreement import check_agreement
 from hycal.bench.runner import CELLS, VIEWS
 from hycal.bench.settings import DEFAULT_ORDER
-from hycal.bench.studies import shown_apart
 from hycal.bench.views import View, read_view
 from hycal.classifiers import METHODS
 from hycal.errors import HyCalError

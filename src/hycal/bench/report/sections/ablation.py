@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from hycal.bench.methods import find_study
 from hycal.bench.report.blocks import Section
 from hycal.bench.report.collect import Group, Results
 from hycal.bench.report.tables import FAMILIES, IMBALANCES, Part, combined
-from hycal.bench.studies import find_study
 
 _CAPTION = "HyCal blends cosine and Mahalanobis by the shots of a class; the others use one of them, or their average."
 

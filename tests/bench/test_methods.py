@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from hycal import METHODS, HyCalError
-from hycal.bench.methods import parse_variant
+from hycal.bench.methods import find_study, parse_methods, parse_variant, shown_apart, studies
 from hycal.bench.settings import load_setting
-from hycal.bench.studies import find_study, parse_methods, shown_apart, studies
 
 
 @pytest.mark.parametrize("name", studies())
