@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import pkgutil
+import re
 from pathlib import Path
+
+import pytest
 
 from hycal import KLDA, METHODS, RanPAC
 from hycal.testing.laws import law_table
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 
 
 def table():
@@ -29,3 +35,17 @@ def test_every_method_has_its_section():
         assert "Reference:" in section
         assert "Cost:" in section
         assert "Use it" in section
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_name_and_path_in_a_document_is_there(document):
+    text = document.read_text()
+    for name in set(re.findall(r"(?<![\w.])hycal(?:\.[A-Za-z_]\w*)+", text)):
+        pkgutil.resolve_name(name)
+    for module in set(re.findall(r"python -m ((?:benchmarks|tools)\.\w+)", text)):
+        path = ROOT / module.replace(".", "/")
+        assert path.is_dir() or path.with_suffix(".py").exists(), module
+    for path in set(re.findall(r"`((?:src|tests|tools|docs|benchmarks|examples)/[\w./-]+)`", text)):
+        assert "your_" in path or (ROOT / path).exists(), path
+    for link in set(re.findall(r"\]\(([\w/.-]+)(?:#[\w-]+)?\)", text)):
+        assert (document.parent / link).exists(), link
