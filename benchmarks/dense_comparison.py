@@ -66,7 +66,7 @@ def learned(samples: Floats, texts: Floats) -> HyCal:
     classes, shots, width = samples.shape
     labels = np.repeat(np.arange(classes), shots)
     model = HyCal().partial_fit(samples.reshape(-1, width), labels, text=dict(enumerate(texts)))
-    model._current()
+    model.snapshot()
     return model
 
 
@@ -91,7 +91,7 @@ def ratios(shots: int) -> None:
     dense_score = dense_measure + best_of(3, lambda: dense_loop.blend(full[0], full[1], [shots] * CLASSES, 10, 5))
 
     model = learned(samples, texts)
-    bank = model._current().value.bank
+    bank = model.snapshot().value.bank
     own_rows = len(bank.means) + len(bank.lengths) + len(bank.factors)
     products = [rng.standard_normal((rows, WIDTH), dtype=np.float32) for rows in (own_rows, CLASSES * (shots + 3))]
     fast_learn = best_of(3, lambda: learned(samples, texts))
@@ -122,7 +122,7 @@ def growth(classes: int) -> None:
     queries = centres[:256]
     score_time = best_of(3, lambda: model.decision_function(queries))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    held = (model.nbytes_ + model._current().value.bank.nbytes) / 1e9
+    held = (model.nbytes_ + model.snapshot().value.bank.nbytes) / 1e9
     print(
         f"{classes:8d}  {learn_time:7.2f} s {learn_time / classes * 1e6:6.0f} µs/class"
         f"  {score_time * 1e3:8.1f} ms {score_time / classes * 1e6:6.1f} µs/class"

@@ -18,7 +18,6 @@ import numpy as np
 
 from benchmarks.domains import folder, missing
 from hycal import METHODS
-from hycal.classifiers.profiles import build, profiles
 from hycal.validation import Floats, unit_rows
 
 SAMPLES, CLASSES = 8500, 300
@@ -44,7 +43,7 @@ def measure(method: str, profile: str) -> None:
     X, y = largest()
     names, where = np.unique(y, return_inverse=True)
     means = unit_rows(np.stack([X[where == label].mean(axis=0) for label in range(len(names))]))
-    classifier = build(method, profile=profile) if profile != "default" else METHODS[method]()
+    classifier = METHODS.build(method, profile=profile) if profile != "default" else METHODS[method]()
     start, cpu = time.perf_counter(), time.process_time()
     classifier.partial_fit(X, y, text=dict(zip(names, means, strict=True)))
     classifier.predict(X[:1])
@@ -72,7 +71,7 @@ def main() -> None:
     print(f"{SAMPLES} samples, {CLASSES} classes, 512 dimensions, profile {options.profile}")
     print(f"{'':12} {'learn':>10} {'cpu':>10} {'query':>11} {'state':>10} {'peak':>10}", flush=True)
     for method in options.only:
-        if options.profile in ("default", *profiles()[method]):
+        if options.profile in ("default", *METHODS[method].profiles):
             command = [sys.executable, "-m", "benchmarks.methods", "--here", "--only", method]
             subprocess.run([*command, "--profile", options.profile], check=True)
 

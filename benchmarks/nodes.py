@@ -119,7 +119,7 @@ def simulate(nodes: int, classes: int) -> None:
         records, _ = draw(np.random.default_rng([0, node]), above, classes)
         model = HyCal().knowing(records)
         start = time.perf_counter()
-        bank = model._current().value.bank.whole
+        bank = model.snapshot().value.bank.whole
         middle = time.perf_counter()
         measures = [scores.copy() for scores in bank.evaluate(X)]
         end = time.perf_counter()

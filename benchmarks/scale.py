@@ -77,7 +77,7 @@ def measure(folder: Path, timed: Stopwatch) -> dict[str, float]:
     first, _ = timed(lambda: model.predict(X[:1]))
     one, _ = timed(lambda: model.predict(X[:1]), runs=5)
     batch, every = timed(lambda: model.decision_function(X), runs=2)
-    held = model.nbytes_ + model._current().value.bank.nbytes
+    held = model.nbytes_ + model.snapshot().value.bank.nbytes
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     building, shortlist = timed(lambda: Shortlist(model, sample=SAMPLE))
     short_one, _ = timed(lambda: shortlist.best(X[:1], 1), runs=5)
@@ -116,7 +116,7 @@ def agreement(
         "same": float((columns[:, 0] == best).mean()),
         "recall": float((columns == best[:, None]).any(axis=1).mean()),
     }
-    measures = [scores.copy() for scores in model._current().value.bank.evaluate(X)]  # moments use the same work space
+    measures = [scores.copy() for scores in model.snapshot().value.bank.evaluate(X)]  # moments use the same work space
     for name, scores, (mean, spread) in zip(("cosine", "distance"), measures, shortlist.moments(X), strict=True):
         true_mean, true_spread = scores.mean(axis=0, dtype=np.float64), scores.std(axis=0, dtype=np.float64, ddof=1)
         found[f"{name} mean"] = float(np.abs((mean - true_mean) / true_spread).max())
@@ -129,7 +129,7 @@ def apart(model: HyCal, X: Floats, every: Floats) -> float:
 
     Each sends count, mean and squared deviation of its measures, gets those of all, and sends its best class.
     """
-    bank, weights, parts = model._current().value.bank, model.weights(model.counts_), []
+    bank, weights, parts = model.snapshot().value.bank, model.weights(model.counts_), []
     for part in np.array_split(np.arange(len(model.classes_)), NODES):
         node = bank.subset(part)
         parts.append((part[node.order], [scores.copy() for scores in node.evaluate(X)]))

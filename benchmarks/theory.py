@@ -69,7 +69,7 @@ def evidence(domains: Sequence[Domain], shots: int, seed: int, against: str, *, 
     """
     model = learned(lambda: HyCal(fusion="image"), domains, {domain.name: shots for domain in domains}, seed)
     X, y = all_queries(domains)
-    bank = GaussianBank.build(model._table.ordered, PAPER)
+    bank = GaussianBank.build(model.records_.ordered, PAPER)
     cosines, closeness = (np.empty((len(X), len(model.classes_)), np.float32) for _ in range(2))
     cosines[:, bank.order], closeness[:, bank.order] = (part.T for part in bank.evaluate(X))
     score = model.decision_function(X)

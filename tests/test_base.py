@@ -139,7 +139,7 @@ def test_an_answer_is_of_one_model_though_another_thread_forgets(ask, monkeypatc
     stream = Stream.synthetic(0, shots=[[4] * 5], width=16)
     live = learn(HyCal(), stream.steps)
     expected = getattr(learn(HyCal(), stream.steps), ask)(stream.queries)
-    score = live._score
+    score = live.score_rows
 
     def forgotten_meanwhile(*given):
         monkeypatch.undo()
@@ -147,7 +147,7 @@ def test_an_answer_is_of_one_model_though_another_thread_forgets(ask, monkeypatc
         live.forget(live.classes_[2:])
         return scores
 
-    monkeypatch.setattr(live, "_score", forgotten_meanwhile)
+    monkeypatch.setattr(live, "score_rows", forgotten_meanwhile)
     for row, same in zip(getattr(live, ask)(stream.queries), expected, strict=True):
         np.testing.assert_array_equal(row, same)
 

@@ -1,16 +1,18 @@
-"""What every incremental classifier shares: validation, the records and the algebra on them, the model file.
+"""The base of every method: what a classifier learns, answers, forgets and saves.
 
 A classifier's state is its parameters and its `Records`, which are never changed in place: each operation checks
 everything, builds the next table and installs it in one assignment. So a failed call changes nothing, and a concurrent
-reader sees the old model or the new one. What scoring needs is derived from the records on first use.
+reader sees the old model or the new one. What scoring needs is derived from the records at the first question.
 """
 
 from __future__ import annotations
 
 import copy
+import math
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,25 +20,40 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import check_is_fitted
 
-from hycal.answers import Answers
+from hycal.algebra.cost import Addition
+from hycal.algebra.scores import probabilities
 from hycal.errors import HyCalError
-from hycal.memory import Derived, Memory
 from hycal.state.records import Records
+from hycal.state.selection import Selection, spread_rows
+from hycal.state.snapshot import Snapshot
 from hycal.state.steps import Step
 from hycal.storage import model_file
 from hycal.storage.codec import content_of
+from hycal.uncertainty.calibration import Calibration
+from hycal.uncertainty.leave_one_out import HeldOut, has_closed_form, held_out
 from hycal.uncertainty.tuning import chosen
-from hycal.validation import Floats, check_label, check_labels, check_queries, check_samples, check_text
+from hycal.uncertainty.unknown import Familiarity, check_share, rejected
+from hycal.validation import Doubles, Floats, check_label, check_labels, check_queries, check_samples, check_text
+
+if TYPE_CHECKING:
+    from hycal.encoders.onnx_graph import GraphBuilder
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
 
 
-class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
+class _Memory:
+    """Holds the last snapshot outside the classifier's attributes, so that a question changes none of them."""
+
+    last: Snapshot | None = None
+
+
+class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     """Base of all methods: learns any number of samples of any classes at any call.
 
-    A subclass stores its parameters in `__init__`, declares their valid values in `_parameter_constraints`, and
-    implements `_derive` (what scoring needs, from the records) and `_score`. Everything else is inherited, and the laws
-    in `hycal.testing.laws` hold by construction as long as `_derive` depends on the records alone.
+    A method stores its parameters in `__init__`, declares their valid values in `_parameter_constraints` as
+    scikit-learn's estimators do, and implements `derive` and `score_rows`. All else is inherited, and the laws in
+    `hycal.testing` hold by construction as long as `derive` depends on the records alone. What else can be said of a
+    method is said in its class, by the attributes and hooks below; docs/methods.md shows how to write one.
 
     Attributes
     ----------
@@ -56,41 +73,97 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {}
+    #: Values that `tune` tries for each parameter, in this order.
+    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    #: Named parameters: "official", the authors' code; "hycal-paper", the paper's tables; "robust", for few shots.
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {"official": {}, "robust": {}}
+    #: Parameters under which the method uses images alone; None if it always needs the text of a class.
+    without_text: ClassVar[Mapping[str, Any] | None] = {}
+
     encoder_: str | None = None
     _records: Records | None = None
-    _memory: Memory
+    _memory: _Memory
     _parameter_names: ClassVar[Sequence[str]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls._parameter_names = cls._get_param_names()  # scikit-learn would read the signature again at every answer
 
-    def _check_records(self, records: Records) -> None:
-        """Refuse records that the method cannot use, such as classes without text, or a memo it never wrote."""
-        if not self._scores_unseen:
+    # What a method implements
+
+    @abstractmethod
+    def derive(self, records: Records, previous: Any) -> Any:
+        """Return what `score_rows` needs. `previous` is what the last call returned under equal parameters, or None."""
+
+    @abstractmethod
+    def score_rows(self, derived: Any, X: Floats, columns: npt.NDArray[np.intp] | None) -> npt.NDArray[Any]:
+        """Return (n, classes) scores of unit rows, larger is better, for the classes at `columns`; None means all."""
+
+    # What a method may say
+
+    @property
+    def broken_laws(self) -> Mapping[str, str]:
+        """Laws this method cannot keep under its parameters, with the reason. See `hycal.testing`."""
+        return {}
+
+    @classmethod
+    def operations(cls, addition: Addition) -> float:
+        """Return the operations from `partial_fit` to the first answer, see `hycal.algebra.cost`; NaN if not stated."""
+        return math.nan
+
+    def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
+        """Add the nodes that score unit `rows` to an ONNX graph; return the name of the (n, C) scores."""
+        raise HyCalError(
+            f"{type(self).__name__} cannot be exported to ONNX; HyCal, HierarchicalHyCal and the linear methods "
+            "(NCM, SLDA, GDA, ZeroShot) can. Learn a model with one of them."
+        )
+
+    def scores_without_each(self, derived: Any, records: Records, samples: Selection) -> npt.NDArray[Any] | None:
+        """Return the scores of `samples`, each by the model without it; None if there is no closed form.
+
+        The samples are of classes of two or more. Parameters that the method chose itself stay as they are.
+        """
+        return None
+
+    def scores_by_value(
+        self, records: Records, samples: Selection, name: str, values: Sequence[Any]
+    ) -> Iterable[Doubles] | None:
+        """Return the same under each value of a parameter, where values share much of the work; None: one by one."""
+        return None
+
+    @property
+    def fixed_temperature(self) -> float | None:
+        """The temperature of scores that are log probabilities already; None where it is to be fitted."""
+        return None
+
+    @property
+    def scores_announced(self) -> bool:
+        """Whether a class that has a text and no images yet can be a candidate."""
+        return False
+
+    def check_records(self, records: Records) -> None:
+        """Refuse records that the method cannot use, such as classes without text, or a memo that it never wrote."""
+        if not self.scores_announced:
             records.check_seen(type(self).__name__)
         if records.memo:
             raise HyCalError(f"{type(self).__name__} remembers nothing beside the samples, but found {records.memo}.")
 
-    def _remember(self, memo: Mapping[str, Any], step: Step) -> Mapping[str, Any]:
+    def check_parameters(self) -> None:
+        """Refuse parameters outside their valid values."""
+        try:
+            self._validate_params()
+        except InvalidParameterError as error:
+            raise HyCalError(str(error)) from None
+
+    def remember(self, memo: Mapping[str, Any], step: Step) -> Mapping[str, Any]:
         """Return what to remember beside the samples, as JSON values, once `step` is learned after `memo`."""
         return memo
-
-    @property
-    def _scores_unseen(self) -> bool:
-        """Whether a class that has a text and no images yet can be a candidate."""
-        return False
-
-    @property
-    def broken_laws(self) -> Mapping[str, str]:
-        """Laws this method cannot keep under its parameters, with the reason. See `hycal.testing.laws`."""
-        return {}
 
     # Learning
 
     def fit(self, X: npt.ArrayLike, y: Any, *, domain: str | None = None, text: TextByLabel = None) -> Self:
         """Forget everything, then learn. Parameters as `partial_fit`."""
-        self._learn(Records({}), self._step(X, y, domain, text, width=None))
+        self._learn(Records({}), self.check_step(X, y, domain, text))
         return self
 
     def partial_fit(self, X: npt.ArrayLike, y: Any, *, domain: str | None = None, text: TextByLabel = None) -> Self:
@@ -106,60 +179,53 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
             Domain of these classes. The same label in two domains is an error.
         text : mapping, optional
             Unit text embedding by label. Needed once for each class where the method uses text.
-
-        Returns
-        -------
-        self
         """
-        self._learn(self._records or Records({}), self._step(X, y, domain, text, width=self._width))
+        self._learn(self._records or Records({}), self.check_step(X, y, domain, text, width=self._width))
         return self
 
     def announce(self, text: Mapping[Any, npt.ArrayLike], *, domain: str | None = None) -> Self:
-        """Name classes to come: candidates from now on, told by their text until images of them are learned.
+        """Name classes to come: from now on they are candidates, scored by their text until images are learned.
 
         Only for methods that can score a class by its text alone. A class that is known already keeps its images; a
         domain that is not given here is that of the first `partial_fit`.
         """
-        self._check_params()
+        self.check_parameters()
         vectors = check_text(text, width=self._width)
         if not vectors:
             raise HyCalError("No classes were announced. Pass text={label: vector} with at least one label.")
         check_label(domain or "")
-        self._install((self._records or Records({})).announce(vectors, domain))
+        self.install((self._records or Records({})).announce(vectors, domain))
         return self
 
     def forget(self, labels: Any) -> Self:
         """Forget one label, or several: afterwards the model is the one that never saw them."""
         wanted = [labels] if isinstance(labels, str | int | float | np.generic) else list(labels)
-        self._install(self._table.forget(check_label(label) for label in wanted))
+        self.install(self.records_.forget(check_label(label) for label in wanted))
         return self
 
     def unlearn(self, X: npt.ArrayLike, y: Any) -> Self:
         """Take back single samples: afterwards the model is the one that never saw them.
 
-        Parameters
-        ----------
-        X, y
-            Embeddings exactly as they were learned, with their labels. A class that loses its last sample is gone.
+        X holds embeddings exactly as they were learned, y their labels. A class that loses its last sample is gone.
         """
-        table = self._table
-        self._install(table.remove(self._step(X, y, None, None, width=self._width)))
+        records = self.records_
+        self.install(records.remove(self.check_step(X, y, width=self._width)))
         return self
 
     def merge(self, other: IncrementalClassifier) -> Self:
         """Learn all that `other` learned: afterwards the model is the one that saw both streams."""
-        mine = self._table
+        mine = self.records_
         _check_alike(self, other)
-        self._install(mine.merge(other._table))
+        self.install(mine.merge(other.records_))
         self.encoder_ = self.encoder_ or other.encoder_
         return self
 
     def tune(self) -> Self:
-        """Set the parameters to those under which learned samples, each left out in turn, are most likely.
+        """Set the parameters to those of `tuning_grid` under which learned samples, left out in turn, are most likely.
 
         Uses training samples alone, and changes none of them.
         """
-        return self.set_params(**chosen(self, self._current().records.seen))
+        return self.set_params(**chosen(self, self.snapshot().records.seen))
 
     def knowing(self, records: Records) -> Self:
         """Return a classifier of the same parameters that knows `records`; this one stays as it is.
@@ -167,46 +233,193 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
         What was derived from classes that both know is used again, so a small step from a large model stays cheap.
         """
         other = copy.copy(self)
-        other._install(records)
+        other.install(records)
         if self._records is not None:
             other._memory.last = self._memory.last
         return other
 
+    def install(self, records: Records) -> None:
+        """Replace all that was learned by `records`, in one step."""
+        self.check_records(records)
+        if self._records is None:
+            self._memory = _Memory()
+        self._records = records
+        if records.by_label:
+            self.n_features_in_ = records.width
+
+    def check_step(
+        self, X: npt.ArrayLike, y: Any, domain: str | None = None, text: TextByLabel = None, *, width: int | None = None
+    ) -> Step:
+        """Return the arguments of `partial_fit` as a validated step; `width` is the expected dimension, if any."""
+        self.check_parameters()
+        embeddings = check_samples(X, width=width, owner=type(self).__name__)
+        labels = check_labels(y, rows=len(embeddings))
+        check_label(domain or "")
+        return Step.of(embeddings, labels, domain, check_text(text, width=embeddings.shape[1]))
+
+    def _learn(self, records: Records, step: Step) -> None:
+        learned = records.learn(step)
+        self.check_records(learned)
+        self.install(learned.remembering(self.remember(records.memo, step)))
+
+    # Questions
+
+    def decision_function(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> npt.NDArray[Any]:
+        """Return one score per query and class, shape (n, C), larger is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        classes : iterable of labels, optional
+            Candidates; the columns follow them. All learned classes by default, in the order of `classes_`.
+        """
+        return self._answer(self.snapshot(), X, classes)[0]
+
+    def predict(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> npt.NDArray[Any]:
+        """Return the best label for each query, out of `classes` if given; the first of equals."""
+        scores, labels = self._answer(self.snapshot(), X, classes)
+        return labels[scores.argmax(axis=1)]
+
+    def predict_proba(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> Doubles:
+        """Return class probabilities, shape (n, C), calibrated on held-out training samples.
+
+        They are the softmax of `decision_function` divided by `temperature_`. The first call after a change holds out
+        up to 1,000 samples; where a method has no closed form for that, 30, and derives a model for each.
+        """
+        snapshot = self.snapshot()
+        return probabilities(self._answer(snapshot, X, classes)[0], self._calibration(snapshot).temperature)
+
+    def predict_set(
+        self, X: npt.ArrayLike, coverage: float = 0.9, classes: Iterable[Any] | None = None
+    ) -> list[npt.NDArray[Any]]:
+        """Return for each query the labels among which the right one is, with a chance of `coverage` or more.
+
+        The most probable label comes first; no set is empty. Conformal prediction from leave-one-out probabilities. The
+        chance is that of queries drawn as the held-out samples are, about as many of every class; a query of a class
+        never learned, or of images of another kind, has no such promise.
+        """
+        check_share("coverage", coverage)
+        snapshot = self.snapshot()
+        scores, labels = self._answer(snapshot, X, classes)
+        calibration = self._calibration(snapshot)
+        chances = probabilities(scores, calibration.temperature)
+        sizes = calibration.sets(chances, coverage).sum(axis=1)
+        return [labels[np.argsort(-row, kind="stable")[:size]] for row, size in zip(chances, sizes, strict=True)]
+
+    def familiarity(self, X: npt.ArrayLike) -> Doubles:
+        """Return how well queries fit what was learned, shape (n,): 0 for a typical sample."""
+        return self.familiarity_(self.check_queries(X))
+
+    def unknown(self, X: npt.ArrayLike, error: float = 0.05) -> npt.NDArray[np.bool_]:
+        """Return which queries belong to no learned class.
+
+        `error` is the share of learned images that may be rejected, measured on held-out samples.
+        """
+        check_share("error", error)
+        known = self.familiarity_
+        return rejected(known(self.check_queries(X)), known.threshold(error))
+
+    def leave_one_out(self, rows: npt.ArrayLike | None = None) -> HeldOut:
+        """Return the score of every learned sample by the model that never saw it.
+
+        Exact, except for what a method keeps as it is: parameters that it chose itself, and in HierarchicalHyCal the
+        weights of evidence and part of the global prior.
+
+        Parameters
+        ----------
+        rows : array-like of int, optional
+            Which samples, or a mask of all, counted class after class in the order of `classes_`; all by default.
+        """
+        snapshot = self.snapshot()
+        wanted = None if rows is None else np.arange(int(snapshot.records.counts.sum()))[np.asarray(rows)]
+        return held_out(self, snapshot.value, snapshot.records, Selection.of(snapshot.records, wanted))
+
+    def leaves_out_in_closed_form(self) -> bool:
+        """Whether `leave_one_out` costs about as much as answers do; if not, it derives one model for each sample."""
+        snapshot = self.snapshot()
+        records = snapshot.records
+        rows = spread_rows(records, np.arange(len(records.counts)), 1)
+        return not len(rows) or has_closed_form(self, snapshot.value, records, Selection.of(records, rows))
+
+    def check_queries(self, X: npt.ArrayLike) -> Floats:
+        """Return queries as unit rows of the model's width, or say what is wrong with them."""
+        return check_queries(X, width=self.records_.width, owner=type(self).__name__)
+
+    def snapshot(self) -> Snapshot:
+        """Return what is derived from the present records and parameters, deriving it if they changed."""
+        parameters = {name: getattr(self, name) for name in self._parameter_names}
+        last = None if self._records is None else self._memory.last
+        usable = last if last is not None and last.parameters == parameters else None
+        if usable is not None and usable.records is self._records:
+            return usable  # derived under parameters that were checked
+        self.check_parameters()
+        records = self.records_
+        if not records.by_label:
+            raise HyCalError("Every class was forgotten, so there is nothing to choose from. Learn a class first.")
+        self.check_records(records)
+        value = self.derive(records, None if usable is None else usable.value)
+        snapshot = self._memory.last = Snapshot(records, parameters, value)
+        return snapshot
+
+    def _answer(
+        self, snapshot: Snapshot, X: npt.ArrayLike, classes: Iterable[Any] | None
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return the scores and the labels of their columns, both of one and the same model."""
+        columns = None if classes is None else snapshot.records.columns(classes)
+        queries = self.check_queries(X)
+        labels = snapshot.records.classes
+        return self.score_rows(snapshot.value, queries, columns), labels if columns is None else labels[columns]
+
+    def _calibration(self, snapshot: Snapshot) -> Calibration:
+        return snapshot.once(
+            "calibration", lambda: Calibration.of(self, snapshot.value, snapshot.records, self.fixed_temperature)
+        )
+
     # What was learned
 
     @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """Labels, sorted."""
-        return self._table.classes
-
-    @property
-    def counts_(self) -> npt.NDArray[np.int64]:
-        """Samples learned of each class."""
-        return self._table.counts
-
-    @property
-    def domains_(self) -> npt.NDArray[Any]:
-        """Domain of each class."""
-        return self._table.domains
-
-    @property
-    def nbytes_(self) -> int:
-        """Bytes of state."""
-        return self._table.nbytes
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to `path`; read it back with `hycal.load`."""
-        parameters = self.get_params(deep=False)
-        model_file.write(path, content_of(self._table, type(self).__name__, parameters, self.encoder_))
-
-    # Inside
-
-    @property
-    def _table(self) -> Records:
+    def records_(self) -> Records:
+        """Everything that was learned: an immutable table."""
         if self._records is None:
             check_is_fitted(self)
         assert self._records is not None
         return self._records
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """Labels, sorted."""
+        return self.records_.classes
+
+    @property
+    def counts_(self) -> npt.NDArray[np.int64]:
+        """Samples learned of each class."""
+        return self.records_.counts
+
+    @property
+    def domains_(self) -> npt.NDArray[Any]:
+        """Domain of each class."""
+        return self.records_.domains
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes of state."""
+        return self.records_.nbytes
+
+    @property
+    def temperature_(self) -> float:
+        """What scores are divided by in `predict_proba`: maximises the likelihood of held-out samples."""
+        return self._calibration(self.snapshot()).temperature
+
+    @property
+    def familiarity_(self) -> Familiarity:
+        """What tells known from unknown queries: fitted on the classes that have samples."""
+        snapshot = self.snapshot()
+        return snapshot.once("familiarity", lambda: Familiarity.of(snapshot.records.seen))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to `path`; read it back with `hycal.load`."""
+        parameters = self.get_params(deep=False)
+        model_file.write(path, content_of(self.records_, type(self).__name__, parameters, self.encoder_))
 
     @property
     def _width(self) -> int | None:
@@ -221,61 +434,7 @@ class IncrementalClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._memory = Memory()
-
-    def _step(self, X: npt.ArrayLike, y: Any, domain: str | None, text: TextByLabel, *, width: int | None) -> Step:
-        self._check_params()
-        embeddings = check_samples(X, width=width, owner=type(self).__name__)
-        labels = check_labels(y, rows=len(embeddings))
-        check_label(domain or "")
-        return Step.of(embeddings, labels, domain, check_text(text, width=embeddings.shape[1]))
-
-    def _check_params(self) -> None:
-        try:
-            self._validate_params()
-        except InvalidParameterError as error:
-            raise HyCalError(str(error)) from None
-
-    def _learn(self, records: Records, step: Step) -> None:
-        learned = records.learn(step)
-        self._check_records(learned)
-        self._install(learned.remembering(self._remember(records.memo, step)))
-
-    def _install(self, records: Records) -> None:
-        self._check_records(records)
-        if self._records is None:
-            self._memory = Memory()
-        self._records = records
-        if records.by_label:
-            self.n_features_in_ = records.width
-
-    def _answer(
-        self, current: Derived, X: npt.ArrayLike, classes: Iterable[Any] | None
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return the scores and the labels of their columns, both of one and the same model."""
-        columns = None if classes is None else current.records.columns(classes)
-        queries = self._queries(X)
-        labels = current.records.classes
-        return self._score(current.value, queries, columns), labels if columns is None else labels[columns]
-
-    def _queries(self, X: npt.ArrayLike) -> Floats:
-        return check_queries(X, width=self._table.width, owner=type(self).__name__)
-
-    def _current(self) -> Derived:
-        """Return what is derived from the present records and parameters, building it if they changed."""
-        parameters = {name: getattr(self, name) for name in self._parameter_names}
-        last = None if self._records is None else self._memory.last
-        usable = last if last is not None and last.parameters == parameters else None
-        if usable is not None and usable.records is self._records:
-            return usable  # derived under parameters that were checked
-        self._check_params()
-        records = self._table
-        if not records.by_label:
-            raise HyCalError("Every class was forgotten, so there is nothing to choose from. Learn a class first.")
-        self._check_records(records)
-        value = self._derive(records, None if usable is None else usable.value)
-        current = self._memory.last = Derived(records, parameters, value)
-        return current
+        self._memory = _Memory()
 
 
 def _check_alike(one: IncrementalClassifier, other: IncrementalClassifier) -> None:

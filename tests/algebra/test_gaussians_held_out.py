@@ -21,7 +21,7 @@ def model():
 
 
 def test_each_class_rebuilt_without_each_sample(model):
-    current = model._current()
+    current = model.snapshot()
     members, options = current.records.ordered, current.value.bank.options
     cosines, closeness = own_without_each(members, options, wanted=np.arange(len(members)))
     expected = []
@@ -35,7 +35,7 @@ def test_each_class_rebuilt_without_each_sample(model):
 
 
 def test_only_what_is_wanted(model):
-    current = model._current()
+    current = model.snapshot()
     members = current.records.ordered
     cosines, _ = own_without_each(members, current.value.bank.options, wanted=np.array([3]))
     first = sum(member.count for member in members[:3])

@@ -45,7 +45,7 @@ def dense(records, *, strength=1.0, ridge=0.5, pseudo=0.25):
 
 
 def test_evidence_is_that_of_the_dense_matrices():
-    records = learn(HierarchicalHyCal(), STREAM.steps)._current().records
+    records = learn(HierarchicalHyCal(), STREAM.steps).snapshot().records
     X = STREAM.queries
     for domain, (centre, W, s, m) in zip(
         fit_hierarchy(records, strength=1.0, ridge=0.5).domains, dense(records), strict=True
@@ -68,7 +68,7 @@ def test_left_out_samples_leave_no_trace_in_their_class():
     What all data say moves a little with the sample, so this agrees to a few percent. A sample that stayed in the
     covariance of the class means would make its own class stand out by many times that.
     """
-    records = learn(HierarchicalHyCal(), real_steps(shots=8))._current().records
+    records = learn(HierarchicalHyCal(), real_steps(shots=8)).snapshot().records
     samples = Selection.of(records)
     chosen = np.arange(0, len(samples.rows), 19)
     q, e = held_out_evidence(fit_hierarchy(records, strength=1.0, ridge=0.5), samples.at(chosen))
@@ -96,7 +96,7 @@ def test_text_weighs_less_as_shots_grow():
         step = stream.steps[0]
         noisy = {k: t + 0.05 * rng.normal(size=24) for k, t in step.text.items()}
         text = {k: t / np.linalg.norm(t) for k, t in noisy.items()}
-        fitted = HierarchicalHyCal().fit(step.X, list(step.y), domain="d", text=text)._current().value
+        fitted = HierarchicalHyCal().fit(step.X, list(step.y), domain="d", text=text).snapshot().value
         distance, direction, names = fitted.weights.classes[0]
         weights.append(names / (distance + direction))
     assert weights[1] < weights[0]
@@ -105,7 +105,7 @@ def test_text_weighs_less_as_shots_grow():
 def test_text_is_optional_in_each_domain():
     steps = [STREAM.steps[0], clone_without_text(STREAM.steps[1]), STREAM.steps[2]]
     mixed = learn(HierarchicalHyCal(), steps)
-    assert [text is not None for text in mixed._current().value.texts] == [True, False, True]
+    assert [text is not None for text in mixed.snapshot().value.texts] == [True, False, True]
     alone = learn(HierarchicalHyCal(text="none"), steps)
     without = learn(HierarchicalHyCal(), [clone_without_text(step) for step in STREAM.steps])
     np.testing.assert_array_equal(alone.decision_function(STREAM.queries), without.decision_function(STREAM.queries))

@@ -27,7 +27,7 @@ OPTIONS = st.fixed_dictionaries(
 
 def dense_of(classifier, queries, classes=None):
     """The dense definition on what `classifier` has learned, all classes or some being candidates."""
-    table = classifier._table
+    table = classifier.records_
     learned = [r.samples.rows for r in table.ordered], [r.text for r in table.ordered]
     records = [table.by_label[label] for label in table.labels if classes is None or label in classes]
     samples, texts = [r.samples.rows for r in records], [r.text for r in records]
@@ -78,7 +78,7 @@ def test_measures_are_what_is_blended(options, seed):
         blended = normalise(measure)
         scores = expit(classifier.set_params(metric=metric).decision_function(stream.queries))
         np.testing.assert_allclose(scores, blended, atol=1e-4)
-    one = classifier._table.by_label[2]
+    one = classifier.records_.by_label[2]
     z = fuse(unit(stream.queries), None if one.text is None else np.float64(one.text), options["fusion"])
     samples = fuse(np.float64(one.samples.rows), np.float64(one.text), options["fusion"])
     mean, precision = class_gaussian(samples, options["reg"], options["gamma"], options["rule"])

@@ -151,8 +151,8 @@ def test_a_session(photos, monkeypatch):
     ask("export", "both.hycal", "--onnx", "both.onnx")
     model = load("both.hycal")
     session = onnxruntime.InferenceSession("both.onnx", providers=["CPUExecutionProvider"])
-    labels = session.run(["label"], {"embeddings": model._table.stacked()})[0]
-    assert labels.tolist() == model.predict(model._table.stacked()).tolist()
+    labels = session.run(["label"], {"embeddings": model.records_.stacked()})[0]
+    assert labels.tolist() == model.predict(model.records_.stacked()).tolist()
 
 
 def test_a_class_folder_that_is_a_link_is_left_out_and_said(photos, monkeypatch, tmp_path):
@@ -171,7 +171,7 @@ def test_models_of_the_library_have_labels_without_domains(photos, monkeypatch, 
     monkeypatch.setenv("HYCAL_CACHE", str(photos / "cache"))
     ask("learn", tmp_path / "own.hycal", photos / "low")
     model = load(tmp_path / "own.hycal")
-    rows = np.concatenate([record.samples.rows for record in model._table.ordered])
+    rows = np.concatenate([record.samples.rows for record in model.records_.ordered])
     plain = HyCal(fusion="image").fit(rows, np.repeat(["0", "1", "2"], 6))
     plain.encoder_ = model.encoder_
     plain.save(tmp_path / "plain.hycal")

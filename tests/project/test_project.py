@@ -182,8 +182,8 @@ def test_the_memo_of_a_method_is_kept_and_taken_back(tmp_path):
     plain = RanPAC(**parameters)
     samples = [*arrivals("pets/cat", *numbers), *arrivals("pets/dog", *numbers)]
     plain.fit(np.stack([a.example.row for a in samples]), [a.label for a in samples], domain="pets")
-    assert project.state.memo == plain._table.memo != {}
-    assert Project(tmp_path / "p.hycal").state.memo == plain._table.memo
+    assert project.state.memo == plain.records_.memo != {}
+    assert Project(tmp_path / "p.hycal").state.memo == plain.records_.memo
     project.undo()
     assert project.state.memo == {}
 

@@ -21,7 +21,7 @@ def model(**parameters):
 def truth(fitted):
     """Mean and deviation of both measures over all classes, from the dense evaluation."""
     cosines, closeness = (
-        x.astype(np.float64) for x in fitted._current().value.bank.evaluate(STREAM.queries.astype("f4"))
+        x.astype(np.float64) for x in fitted.snapshot().value.bank.evaluate(STREAM.queries.astype("f4"))
     )
     return [(x.mean(axis=0), x.std(axis=0, ddof=1)) for x in (cosines, closeness)]
 

@@ -100,7 +100,7 @@ def test_however_many_ask_the_same_few_threads_work(tmp_path, monkeypatch):
 
     service = new_service(tmp_path / "m.hycal")
     monkeypatch.setattr(service.encoder, "encode", noting("look", service.encoder.encode), raising=False)
-    monkeypatch.setattr(HyCal, "_score", noting("answer", HyCal._score))
+    monkeypatch.setattr(HyCal, "score_rows", noting("answer", HyCal.score_rows))
     with client_of(service) as client:
         teach(client)
         row = service.state.examples[0].row.tolist()

@@ -196,7 +196,7 @@ def test_flipped_bytes_never_do_anything_but_load_or_refuse(data):
 
 def test_arrays_are_mapped_and_the_file_may_be_replaced_or_removed(path):
     model = load(path)
-    kept = model._table.ordered[0].samples.rows
+    kept = model.records_.ordered[0].samples.rows
     assert not kept.flags.owndata and not kept.flags.writeable
     before = model.decision_function(np.eye(8))
     model.partial_fit(np.eye(8)[:1], ["new"], text={"new": np.eye(8)[0]}).forget("new").save(path)
@@ -208,7 +208,7 @@ def test_rows_out_of_order_are_put_in_order(path):
     whole = load(path)
     rewrite(path, lambda m, t: t.update(samples=np.concatenate([t["samples"][:3][::-1], t["samples"][3:]])))
     again = load(path)
-    for one, other in zip(whole._table.ordered, again._table.ordered, strict=True):
+    for one, other in zip(whole.records_.ordered, again.records_.ordered, strict=True):
         assert one.samples == other.samples
 
 

@@ -61,9 +61,9 @@ def test_every_method_is_here():
 @pytest.mark.parametrize("classifier", VARIANTS.values(), ids=VARIANTS)
 def test_closed_form_is_exact(classifier, stream):
     fitted = learn(clone(classifier), stream.steps)
-    current = fitted._current()
+    current = fitted.snapshot()
     samples = Selection.of(current.records)
-    closed = fitted._leave_one_out(current.value, current.records, samples.at(np.flatnonzero(samples.counts > 1)))
+    closed = fitted.scores_without_each(current.value, current.records, samples.at(np.flatnonzero(samples.counts > 1)))
     assert closed is not None, "no closed form"
     assert fitted.leaves_out_in_closed_form()
     found = fitted.leave_one_out()
@@ -90,7 +90,7 @@ def test_the_last_sample_of_all_has_no_scores():
 
 def test_a_method_without_a_closed_form_is_derived_again():
     class Plain(NCM):
-        def _leave_one_out(self, derived, records, samples):
+        def scores_without_each(self, derived, records, samples):
             return None
 
     steps = STREAMS["few"].steps

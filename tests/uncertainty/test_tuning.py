@@ -23,17 +23,16 @@ from hycal import (
 from hycal.state.selection import Selection
 from hycal.testing.streams import Stream, learn
 from hycal.uncertainty.leave_one_out import held_out, held_out_by
-from hycal.uncertainty.tuning import VALUES
 
 STREAM = Stream.synthetic(0, shots=[[6, 5, 7], [8, 6]], width=16)
 
 
 def test_every_method_has_values_that_it_accepts():
-    assert set(VALUES) == set(METHODS)
-    for name, values in VALUES.items():
-        for parameter, tried in values.items():
+    assert {name for name, method in METHODS.items() if not method.tuning_grid} == {"ZeroShot"}
+    for method in METHODS.values():
+        for parameter, tried in method.tuning_grid.items():
             for value in tried:
-                METHODS[name](**{parameter: value})._check_params()
+                method(**{parameter: value}).check_parameters()
 
 
 def likelihood(found):
@@ -94,10 +93,10 @@ def test_one_shot_cannot_be_tuned():
 )
 def test_values_together_score_as_one_by_one(method, parameter):
     fitted = learn(method, STREAM.steps)
-    records, values = fitted._current().records, VALUES[type(method).__name__][parameter]
+    records, values = fitted.snapshot().records, method.tuning_grid[parameter]
     samples = Selection.of(records)
     together = list(held_out_by(fitted, records, samples, parameter, values))
     for value, scores in zip(values, together, strict=True):
         alone = fitted.set_params(**{parameter: value})
-        expected = held_out(alone, alone._derive(records, None), records, samples).scores
+        expected = held_out(alone, alone.derive(records, None), records, samples).scores
         np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)

@@ -27,10 +27,9 @@ from typing import Any
 from hycal.base import IncrementalClassifier
 from hycal.bench.settings import Setting
 from hycal.classifiers import METHODS
-from hycal.classifiers.profiles import check_method, images_alone, profile_parameters
+from hycal.classifiers.registry import profile_parameters
 from hycal.errors import HyCalError
 
-NEEDS_TEXT = ("ZeroShot",)
 _LABEL = re.compile(r"(?P<method>\w+)(:(?P<profile>[\w-]+))?(\[(?P<overrides>[^\[\]]*)\])?(?P<tuned>\+tuned)?")
 _WORDS = re.compile(r"(?:\[[^\]]*\]|\S)+")  # white space inside brackets does not end a word
 _STUDY = "study:"
@@ -57,15 +56,16 @@ class Variant:
 
         Where there are no text embeddings, parameters that ask for them are set to use images alone.
         """
-        known = METHODS[self.method]().get_params(deep=False)
+        method = METHODS[self.method]
+        known = method().get_params(deep=False)
         chosen = {
             **known,
             **setting.parameters.get(self.method, {}),
-            **(profile_parameters(self.method, self.profile) if self.profile else {}),
+            **(profile_parameters(method, self.profile) if self.profile else {}),
             **self.overrides,
         }
         if not text:
-            chosen |= images_alone(self.method)
+            chosen |= method.without_text or {}
         unknown = sorted(set(chosen) - set(known))
         if unknown:
             raise HyCalError(
@@ -79,7 +79,7 @@ class Variant:
 
     def why_not(self, *, text: bool) -> str:
         """Return why the variant cannot run, or ""."""
-        if not text and self.method in NEEDS_TEXT:
+        if not text and METHODS[self.method].without_text is None:
             return f"{self.method} needs text embeddings, and there are none"
         return ""
 
@@ -91,9 +91,9 @@ def parse_variant(label: str) -> Variant:
         raise HyCalError(
             f"{label!r} is not a method; expected METHOD, METHOD:PROFILE or METHOD[parameter=value], and +tuned."
         )
-    check_method(match["method"])
+    method = METHODS.find(match["method"])
     if match["profile"]:
-        profile_parameters(match["method"], match["profile"])
+        profile_parameters(method, match["profile"])
     overrides = dict(_assignment(label, part) for part in (match["overrides"] or "").split(",") if part.strip())
     return Variant(match["method"], match["profile"] or "", overrides, tuned=bool(match["tuned"]))
 
@@ -144,6 +144,8 @@ def _read_study(name: str, entry: Mapping[str, Any]) -> Study:
     vary: Mapping[str, Sequence[Any]] = entry.get("vary", {})
     grid = (dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())) if vary else ()
     variants = [*map(parse_variant, entry.get("methods", [])), *(Variant("HyCal", overrides=each) for each in grid)]
+    if entry.get("tuned"):
+        variants += [Variant(method, tuned=True) for method in METHODS if METHODS[method].tuning_grid]
     return Study(name, tuple(variants), entry["apart"], vary)
 
 

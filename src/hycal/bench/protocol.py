@@ -120,7 +120,7 @@ def zero_shot_correct(domains: Sequence[BenchDomain]) -> list[int | None]:
 
 def _announce(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> bool:
     """Name the classes to come, if the method can use names alone; says whether it can."""
-    if not classifier._scores_unseen or any(domain.text is None for domain in domains):
+    if not classifier.scores_announced or any(domain.text is None for domain in domains):
         return False
     for domain in domains:
         classifier.announce(domain.text_by_label() or {}, domain=domain.name)

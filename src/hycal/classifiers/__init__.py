@@ -1,8 +1,8 @@
-"""The methods, one in each file."""
+"""The methods: one in each file, and everything about a method in its class.
 
-from collections.abc import Mapping
+Whoever learns or answers imports it. A method never reads a file, and never knows which program uses it.
+"""
 
-from hycal.base import IncrementalClassifier
 from hycal.classifiers.fecam import FeCAM
 from hycal.classifiers.gda import GDA
 from hycal.classifiers.hierarchical import HierarchicalHyCal
@@ -11,28 +11,26 @@ from hycal.classifiers.klda import KLDA
 from hycal.classifiers.ncm import NCM
 from hycal.classifiers.rail import DualRAIL, PrimalRAIL
 from hycal.classifiers.ranpac import RanPAC
+from hycal.classifiers.registry import MethodRegistry
 from hycal.classifiers.slda import SLDA
 from hycal.classifiers.tip_adapter import TipAdapter
 from hycal.classifiers.zero_shot import ZeroShot
 
-#: Every method by name. Laws, benchmark, command line and docs find them here.
-METHODS: Mapping[str, type[IncrementalClassifier]] = {
-    method.__name__: method
-    for method in (
-        HyCal,
-        HierarchicalHyCal,
-        ZeroShot,
-        NCM,
-        SLDA,
-        GDA,
-        FeCAM,
-        RanPAC,
-        KLDA,
-        PrimalRAIL,
-        DualRAIL,
-        TipAdapter,
-    )
-}
+#: Every method by name, those of installed packages included. Laws, benchmark, command line and docs find them here.
+METHODS = MethodRegistry(
+    HyCal,
+    HierarchicalHyCal,
+    ZeroShot,
+    NCM,
+    SLDA,
+    GDA,
+    FeCAM,
+    RanPAC,
+    KLDA,
+    PrimalRAIL,
+    DualRAIL,
+    TipAdapter,
+)
 
 __all__ = [
     "GDA",

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from hycal.algebra.cost import Addition, covariance_factor
 from hycal.algebra.covariance import covariance_factors, directions
 from hycal.algebra.quadratic_forms import Quadratic, QuadraticBank
 from hycal.base import IncrementalClassifier
@@ -180,6 +181,12 @@ class FeCAM(IncrementalClassifier):
         "alpha2": [Interval(Real, 0, None, closed="left"), None],
         "beta": [Interval(Real, 0, 1, closed="right")],
     }
+    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"alpha1": (0.3, 1.0, 3.0, 10.0, 30.0)}
+    # The paper does not state its constants, and no published variant reproduces its numbers: no "hycal-paper".
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "official": {"variant": "vit", "alpha1": 1.0, "alpha2": 0.0},  # the authors' script for frozen features
+        "robust": {"variant": "vit", "alpha1": 10.0, "alpha2": 0.0},
+    }
 
     def __init__(
         self, *, variant: str = "vit", alpha1: float | None = None, alpha2: float | None = None, beta: float = 0.5
@@ -189,8 +196,14 @@ class FeCAM(IncrementalClassifier):
         self.alpha2 = alpha2
         self.beta = beta
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    @classmethod
+    def operations(cls, addition: Addition) -> float:
+        """Count a covariance factor for every class."""
+        return addition.classes * covariance_factor(addition.shots, addition.width)
+
+    def check_parameters(self) -> None:
+        """Refuse an alpha2 that the variant does not have."""
+        super().check_parameters()
         alpha1, alpha2 = self._alphas
         if alpha2 > alpha1 or (alpha2 and self.variant == "few-shot"):
             allowed = "0 in the few-shot variant" if self.variant == "few-shot" else f"at most alpha1 = {alpha1}"
@@ -204,8 +217,9 @@ class FeCAM(IncrementalClassifier):
             published.alpha2 if self.alpha2 is None else self.alpha2,
         )
 
-    def _check_records(self, records: Records) -> None:
-        super()._check_records(records)
+    def check_records(self, records: Records) -> None:
+        """Refuse negative entries where the variant takes a root."""
+        super().check_records(records)
         for label, record in records.by_label.items():
             self._check_signs(record.samples.rows, f"Class {label!r}")
 
@@ -216,7 +230,8 @@ class FeCAM(IncrementalClassifier):
                 'features after a ReLU. CLIP embeddings have both signs: use variant="vit".'
             )
 
-    def _derive(self, records: Records, previous: Any) -> QuadraticBank:
+    def derive(self, records: Records, previous: Any) -> QuadraticBank:
+        """Return the quadratic form of every class."""
         return QuadraticBank.of([self._form(record.samples) for record in records.ordered])
 
     def _form(self, samples: ClassSamples) -> Quadratic:
@@ -227,7 +242,8 @@ class FeCAM(IncrementalClassifier):
             centre = directions(centre[None])[0]
         return variant.distance(centre, _shrink(rows, *self._alphas, variant.times))
 
-    def _leave_one_out(self, derived: QuadraticBank, records: Records, samples: Selection) -> Doubles:
+    def scores_without_each(self, derived: QuadraticBank, records: Records, samples: Selection) -> Doubles:
+        """Build the form of each sample's own class again without it; the others stay."""
         scores = -derived(self._transformed(samples.X))
         for row, (x, own) in enumerate(zip(samples.X, samples.own, strict=True)):
             without = records.ordered[own].samples.remove(x[None])
@@ -237,7 +253,8 @@ class FeCAM(IncrementalClassifier):
     def _transformed(self, X: Floats) -> npt.NDArray[np.floating]:
         return directions(X.astype(np.float64) ** self.beta) if self.variant == "tukey" else X
 
-    def _score(self, derived: QuadraticBank, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
+    def score_rows(self, derived: QuadraticBank, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
+        """Return minus the distances."""
         self._check_signs(X, "X")
         scores = -derived(self._transformed(X))
         return scores if columns is None else scores[:, columns]

@@ -8,18 +8,18 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
+from hycal.algebra.cost import Addition, regression
 from hycal.algebra.discriminant import NO_SPREAD, Precision, WithinClass
 from hycal.algebra.features import Identity, LinearHead
-from hycal.classifiers.zero_shot_fusion import ZERO_SHOT, ZeroShotFusion, text_weights
+from hycal.classifiers.families import ZERO_SHOT, LinearClassifier, ZeroShotFusion, text_weights
 from hycal.state.records import Records
 from hycal.state.selection import Selection
-from hycal.validation import Doubles, Floats
+from hycal.validation import Doubles
 
 
-class GDA(ZeroShotFusion):
+class GDA(LinearClassifier, ZeroShotFusion):
     r"""A Gaussian per class with one shared precision, added to the zero-shot logits.
 
     .. math::
@@ -62,12 +62,19 @@ class GDA(ZeroShotFusion):
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "zero_shot": ZERO_SHOT,
     }
+    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"alpha": (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)}
 
     def __init__(self, *, alpha: float = 1.0, zero_shot: str = "fuse") -> None:
         self.alpha = alpha
         self.zero_shot = zero_shot
 
-    def _derive(self, records: Records, previous: Any) -> LinearHead:
+    @classmethod
+    def operations(cls, addition: Addition) -> float:
+        """Count the discriminant of all samples."""
+        return regression(addition.samples, addition.width, addition.classes)
+
+    def derive(self, records: Records, previous: Any) -> LinearHead:
+        """Return the discriminant, and the zero-shot weights added where they are wanted."""
         seen = records.counts > 0
         if not seen.any():
             return LinearHead.on_embeddings(text_weights(records))
@@ -82,10 +89,11 @@ class GDA(ZeroShotFusion):
             gain=self.alpha * records.width,
         )
         bias = head.bias - self.alpha * np.log(len(head.bias))
-        weights = head.weights + text_weights(records) if self._fuses else head.weights
+        weights = head.weights + text_weights(records) if self.fuses else head.weights
         return LinearHead.on_embeddings(weights, bias)
 
-    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles | None:
+    def scores_without_each(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles | None:
+        """Return the discriminant without each sample; None where announced classes stand at the mean of all."""
         if records.unseen:
             return None  # they stand at the mean of all samples, which changes
         within = WithinClass.of(records.stacked(), records.counts)
@@ -95,7 +103,4 @@ class GDA(ZeroShotFusion):
         P = Precision(within.deviations, np.where(spreads > NO_SPREAD, spreads, 1.0))
         scores = within.leave_one_out(X, samples.own, samples.counts, P)
         scores = self.alpha * (records.width * scores - np.log(len(within.means)))
-        return scores + X @ text_weights(records).T if self._fuses else scores
-
-    def _score(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
-        return derived(X, columns)
+        return scores + X @ text_weights(records).T if self.fuses else scores

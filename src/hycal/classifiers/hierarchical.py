@@ -5,23 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from hycal.algebra.cost import Addition
 from hycal.algebra.hierarchy import Hierarchy
 from hycal.algebra.hierarchy_fit import fit_hierarchy
 from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_energies, held_out_evidence
 from hycal.base import IncrementalClassifier
-from hycal.classifiers.zero_shot_fusion import LOGIT_SCALE
+from hycal.classifiers.families import LOGIT_SCALE
+from hycal.export.onnx_hierarchy import hierarchical_scores
 from hycal.parallel.threads import in_chunks, mapped, one_blas_thread
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
+from hycal.state.snapshot import Snapshot
 from hycal.uncertainty.temperature import Pull, fit_weights
 from hycal.validation import Doubles, Floats
+
+if TYPE_CHECKING:
+    from hycal.encoders.onnx_graph import GraphBuilder
 
 _CLASS_WEIGHT = 0.05  # of either evidence for a class, where no sample can be held out
 _DOMAIN_WEIGHT = 0.025  # of that for a domain
@@ -89,17 +95,32 @@ class HierarchicalHyCal(IncrementalClassifier):
         "ridge": [Interval(Real, 0, 1, closed="right")],
         "text": [StrOptions({"auto", "none"})],
     }
+    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "strength": (0.3, 0.5, 1.0, 2.0),
+        "ridge": (0.2, 0.35, 0.5, 0.7),
+    }
 
     def __init__(self, *, strength: float = 1.0, ridge: float = 0.5, text: str = "auto") -> None:
         self.strength = strength
         self.ridge = ridge
         self.text = text
 
-    @property
-    def _temperature(self) -> float:
-        return 1.0  # the weights were fitted on held-out samples
+    @classmethod
+    def operations(cls, addition: Addition) -> float:
+        """Count the scatter of all samples, the basis of the global prior, and the white space of every domain."""
+        N, C, d, G = addition.samples, addition.classes, addition.width, addition.domains
+        prior = (1 + 1) / 3 * d**3 + 9 * d**3 + 4 * d**3  # Cholesky and inverse, eigendecomposition, two products
+        means = 11 * C * d**2  # into the basis and back, and into the white space of their domain
+        held_out = 2 * G * (_HELD_OUT + _HELD_OUT_OF_DOMAIN) * d**2
+        return N * d**2 + prior + means + G * (1 + 1) / 3 * d**3 + held_out
 
-    def _derive(self, records: Records, previous: Any) -> Posterior:
+    @property
+    def fixed_temperature(self) -> float:
+        """1: the weights of evidence are fitted on held-out samples already."""
+        return 1.0
+
+    def derive(self, records: Records, previous: Any) -> Posterior:
+        """Return the hierarchy and the weights of evidence."""
         with one_blas_thread():
             return self._fitted(records)
 
@@ -118,12 +139,25 @@ class HierarchicalHyCal(IncrementalClassifier):
             return None
         return np.stack([np.float32(LOGIT_SCALE) * text for text in texts if text is not None])
 
-    def _leave_one_out(self, derived: Posterior, records: Records, samples: Selection) -> npt.NDArray[Any]:
+    def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
+        """Add the posterior over domains, then over their classes."""
+        posterior: Posterior = snapshot.value
+        return hierarchical_scores(
+            graph,
+            rows,
+            posterior.hierarchy.domains,
+            posterior.texts,
+            class_weights=posterior.weights.classes,
+            domain_weight=posterior.weights.domain,
+        )
+
+    def scores_without_each(self, derived: Posterior, records: Records, samples: Selection) -> npt.NDArray[Any]:
         """Weights of evidence and what all data say stay as they are."""
         q, e = held_out_evidence(derived.hierarchy, samples)
         return _log_posterior(derived, samples.X, q, e)
 
-    def _score(self, derived: Posterior, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
+    def score_rows(self, derived: Posterior, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
+        """Return the log posterior of every class."""
         classes = len(derived.hierarchy.domain_of)
         scores = np.empty((len(X), classes), np.float32)
 

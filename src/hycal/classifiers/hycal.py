@@ -5,23 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.algebra.background import Background
+from hycal.algebra.cost import Addition, covariance_factor
 from hycal.algebra.fusion import FUSIONS
 from hycal.algebra.gaussians import GaussianOptions
 from hycal.algebra.gaussians_held_out import own_without_each
 from hycal.algebra.patched_bank import Bank, bank_of
 from hycal.algebra.scores import blend_log_odds, shot_weights, standardise
 from hycal.base import IncrementalClassifier
+from hycal.errors import HyCalError
+from hycal.export.onnx_gaussians import gaussian_scores
 from hycal.parallel.threads import in_chunks
 from hycal.state.records import Records
 from hycal.state.selection import Selection
-from hycal.validation import Doubles, Floats, check_queries
+from hycal.state.snapshot import Snapshot
+from hycal.validation import Doubles, Floats
+
+if TYPE_CHECKING:
+    from hycal.encoders.onnx_graph import GraphBuilder
 
 
 @dataclass(frozen=True)
@@ -48,24 +56,44 @@ _BLENDS = ("dynamic", "average")
 
 
 @dataclass(frozen=True, eq=False)
-class Breakdown:
-    """What scores are made of; every array of shape (n, C), columns as `classes_`.
+class Explanation:
+    """The parts of s_c = w_c Phi(-m_c) + (1 - w_c) Phi(cos_c), for each query and class.
 
     Attributes
     ----------
-    cosine, distance
-        Cosine similarity and squared Mahalanobis distance.
-    z_cosine, z_closeness
+    cosine, distance : ndarrays of shape (n, C)
+        Cosine of the query and the class mean, and squared Mahalanobis distance.
+    z_cosine, z_closeness : ndarrays of shape (n, C)
         The cosine, and minus the distance, as z-scores over the classes.
-    scores
-        The decision function.
+    log_odds : ndarray of shape (n, C)
+        The decision function: log-odds of s_c.
+    weight : ndarray of shape (C,)
+        w_c: how much the distance counts. The rest, 1 - w_c, is the cosine's.
     """
 
     cosine: Doubles
     distance: Doubles
     z_cosine: Floats
     z_closeness: Floats
-    scores: Floats
+    log_odds: Floats
+    weight: Doubles
+
+    @property
+    def cosine_level(self) -> Doubles:
+        """The cosine as a level among the classes, in [0, 1]: the Gaussian CDF of its z-score."""
+        level: Doubles = ndtr(self.z_cosine.astype(np.float64))
+        return level
+
+    @property
+    def distance_level(self) -> Doubles:
+        """The distance as a level among the classes, in [0, 1], larger is nearer."""
+        level: Doubles = ndtr(self.z_closeness.astype(np.float64))
+        return level
+
+    @property
+    def score(self) -> Doubles:
+        """s_c, in [0, 1]: `scipy.special.expit` of the decision function."""
+        return self.weight * self.distance_level + (1.0 - self.weight) * self.cosine_level
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +174,17 @@ class HyCal(IncrementalClassifier):
         "rule": [StrOptions(set(_RULES))],
         "metric": [StrOptions(set(_METRICS))],
     }
+    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "reg": (1e-4, 1e-3, 1e-2, 3e-2, 1e-1),
+        "alpha": (1, 5, 10, 20, 40),
+        "beta": (1, 5, 10),
+    }
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "official": {"rule": "released"},
+        "hycal-paper": {"rule": "paper"},
+        "robust": {},
+    }
+    without_text: ClassVar[Mapping[str, Any]] = {"fusion": "image"}
 
     def __init__(
         self,
@@ -166,6 +205,11 @@ class HyCal(IncrementalClassifier):
         self.rule = rule
         self.metric = metric
 
+    @classmethod
+    def operations(cls, addition: Addition) -> float:
+        """Count a covariance factor for each class that is added."""
+        return addition.added * covariance_factor(addition.shots, addition.width)
+
     def weights(self, counts: npt.ArrayLike) -> Doubles:
         """Return the weight of the distance for classes of these sample counts."""
         counts = np.asarray(counts)
@@ -183,51 +227,78 @@ class HyCal(IncrementalClassifier):
         cosine, distance : ndarrays of shape (n, C)
             Columns follow `classes_`.
         """
-        found = self.breakdown(X)
+        found = self.explain(X)
         return found.cosine, found.distance
 
-    def breakdown(self, X: npt.ArrayLike) -> Breakdown:
-        """Return the decision function with all that it is made of, computed once."""
-        current = self._current()
-        queries = check_queries(X, width=current.records.width, owner=type(self).__name__)
-        bank = current.value.bank
+    def explain(self, X: npt.ArrayLike) -> Explanation:
+        """Return what `decision_function(X)` is made of.
+
+        Examples
+        --------
+        >>> from hycal import HyCal
+        >>> clf = HyCal(fusion="image").fit([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], ["a", "a", "b"])
+        >>> parts = clf.explain([[1.0, 0.2]])
+        >>> parts.cosine.round(2), bool(parts.score[0, 0] > parts.score[0, 1])
+        (array([[0.99, 0.2 ]]), True)
+        """
+        snapshot = self.snapshot()
+        queries = self.check_queries(X)
+        bank = snapshot.value.bank
         weights, order = self.weights(bank.counts), bank.order
-        kinds = (np.float64, np.float64, np.float32, np.float32, np.float32)
-        found = Breakdown(*(np.empty((len(queries), len(order)), kind) for kind in kinds))
+        shape = len(queries), len(order)
+        found = Explanation(
+            cosine=np.empty(shape),
+            distance=np.empty(shape),
+            z_cosine=np.empty(shape, np.float32),
+            z_closeness=np.empty(shape, np.float32),
+            log_odds=np.empty(shape, np.float32),
+            weight=self.weights(snapshot.records.counts),
+        )
 
         def measure(rows: slice) -> None:
-            cosines, closeness = self._evaluate(current.value, bank, queries[rows], None)
+            cosines, closeness = self._evaluate(snapshot.value, bank, queries[rows], None)
             found.cosine[rows, order] = cosines.T
             found.distance[rows, order] = -closeness.T / self._rule.ridge
             found.z_cosine[rows, order] = standardise(cosines).T
             found.z_closeness[rows, order] = standardise(closeness).T
-            found.scores[rows, order] = blend_log_odds(cosines, closeness, weights).T
+            found.log_odds[rows, order] = blend_log_odds(cosines, closeness, weights).T
 
         in_chunks(measure, len(queries), numbers_per_row=len(order))
         return found
+
+    def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
+        """Add both measures and their blend."""
+        if snapshot.records.unseen:
+            raise HyCalError(
+                "Classes that were only announced have no Gaussian to export. Learn images of them, or forget them."
+            )
+        return gaussian_scores(graph, rows, snapshot.value.bank.whole, self.weights(snapshot.records.counts))
 
     @property
     def _rule(self) -> _Rule:
         return _RULES[self.rule](self.reg, self.gamma)
 
-    def _check_records(self, records: Records) -> None:
-        super()._check_records(records)
+    def check_records(self, records: Records) -> None:
+        """Refuse classes without text where it is fused."""
+        super().check_records(records)
         if FUSIONS[self.fusion].needs_text:
             records.check_text(
                 f'{type(self).__name__}(fusion="{self.fusion}")', 'use image embeddings alone (fusion="image")'
             )
 
     @property
-    def _scores_unseen(self) -> bool:
+    def scores_announced(self) -> bool:
+        """Whether the fusion has a text that can stand for a class."""
         return FUSIONS[self.fusion].needs_text
 
-    def _derive(self, records: Records, previous: _Model | None) -> _Model:
+    def derive(self, records: Records, previous: _Model | None) -> _Model:
+        """Return the bank of Gaussians; only classes that changed are built again."""
         rule = self._rule
         options = GaussianOptions(FUSIONS[self.fusion], rule.scale, rule.ridge)
         bank = bank_of(records.ordered, options, None if previous is None else previous.bank)
         return _Model(bank, Background.of(records.ordered, options) if records.unseen else None)
 
-    def _leave_one_out(self, derived: _Model, records: Records, samples: Selection) -> Floats | None:
+    def scores_without_each(self, derived: _Model, records: Records, samples: Selection) -> Floats | None:
         """Only the class of a sample changes without it: its measures and its weight are replaced, then all blended.
 
         With announced classes everything changes, since they stand at the background of all samples.
@@ -252,7 +323,8 @@ class HyCal(IncrementalClassifier):
         in_chunks(score, len(samples.rows), numbers_per_row=len(weights))
         return scores
 
-    def _score(self, derived: _Model, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
+    def score_rows(self, derived: _Model, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
+        """Return the log-odds of the blended measures."""
         bank = derived.bank if columns is None else derived.bank.subset(columns)
         weights = self.weights(bank.counts)
         scores = np.empty((len(weights), len(X)), np.float32)

@@ -31,7 +31,7 @@ def model_of(content: Content) -> IncrementalClassifier:
     if encoder is not None and not isinstance(encoder, str):
         raise ModelFileError("The model file is malformed: the encoder fingerprint is no text. Restore it from a copy.")
     try:
-        classifier._install(records_of(content))
+        classifier.install(records_of(content))
     except ModelFileError:
         raise
     except HyCalError as error:
@@ -48,7 +48,7 @@ def _empty(method: Any, parameters: Any) -> IncrementalClassifier:
         raise ModelFileError(f"The model file's parameters do not fit {method}: {parameters!r}.")
     try:
         classifier = METHODS[method](**parameters)
-        classifier._check_params()
+        classifier.check_parameters()
     except (HyCalError, TypeError) as error:
         raise ModelFileError(f"The model file's parameters do not fit {method}: {error}") from None
     return classifier

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils._param_validation import StrOptions
 
+from hycal.algebra.cost import Addition
 from hycal.algebra.covariance import directions
 from hycal.algebra.discriminant import class_means
 from hycal.algebra.features import LinearHead
-from hycal.base import IncrementalClassifier
+from hycal.classifiers.families import LinearClassifier
 from hycal.state.records import Records
 from hycal.state.selection import Selection
-from hycal.validation import Doubles, Floats
+from hycal.validation import Doubles
 
 
-class NCM(IncrementalClassifier):
+class NCM(LinearClassifier):
     r"""Nearest class mean, by angle or by distance.
 
     .. math:: s_c = x^\top \mu_c / |\mu_c| \quad\text{or}\quad s_c = 2 x^\top \mu_c - |\mu_c|^2
@@ -49,11 +49,19 @@ class NCM(IncrementalClassifier):
     """
 
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {"metric": [StrOptions({"cosine", "euclidean"})]}
+    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"metric": ("cosine", "euclidean")}
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {"official": {}, "hycal-paper": {}, "robust": {}}
 
     def __init__(self, *, metric: str = "cosine") -> None:
         self.metric = metric
 
-    def _derive(self, records: Records, previous: Any) -> LinearHead:
+    @classmethod
+    def operations(cls, addition: Addition) -> float:
+        """Count the sums of all means."""
+        return addition.samples * addition.width
+
+    def derive(self, records: Records, previous: Any) -> LinearHead:
+        """Return the class means as weights."""
         return self._head(class_means(records.stacked(), records.counts))
 
     def _head(self, means: Doubles) -> LinearHead:
@@ -61,13 +69,11 @@ class NCM(IncrementalClassifier):
             return LinearHead.on_embeddings(directions(means))
         return LinearHead.on_embeddings(2.0 * means, -np.sum(means**2, axis=1))
 
-    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
+    def scores_without_each(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
+        """Only the mean of a sample's own class changes without it."""
         X, n = samples.X.astype(np.float64), samples.counts[:, None]
         means = class_means(records.stacked(), records.counts)[samples.own]
         without = self._head((n * means - X) / (n - 1))
         scores = derived(samples.X)
         scores[samples.each, samples.own] = np.einsum("nd,nd->n", X, without.weights) + without.bias
         return scores
-
-    def _score(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
-        return derived(X, columns)

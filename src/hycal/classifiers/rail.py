@@ -13,10 +13,11 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
+from hycal.algebra.cost import Addition, regression_on_features
 from hycal.algebra.features import Kernel, LinearHead, Relu, one_hot
 from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, solve_ridge
 from hycal.algebra.scores import probabilities
-from hycal.classifiers.zero_shot_fusion import ZERO_SHOT, ZeroShotFusion, text_weights
+from hycal.classifiers.families import ZERO_SHOT, ZeroShotFusion, text_weights
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
@@ -47,12 +48,14 @@ class _RAIL(ZeroShotFusion):
     def _adapter(self, records: Records) -> LinearHead:
         """Return the regression on the images of all learned classes, one column per class of the records."""
 
-    def _derive(self, records: Records, previous: Any) -> _Fused:
+    def derive(self, records: Records, previous: Any) -> _Fused:
+        """Return the adapter, the zero-shot classifier, and which classes have images."""
         learned = records.counts > 0
-        names = LinearHead.on_embeddings(text_weights(records)) if self._fuses else None
+        names = LinearHead.on_embeddings(text_weights(records)) if self.fuses else None
         return _Fused(self._adapter(records) if learned.any() else None, names, learned)
 
-    def _score(self, derived: _Fused, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
+    def score_rows(self, derived: _Fused, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
+        """Return the fused probabilities, or the adapter alone."""
         if derived.names is None:
             assert derived.adapter is not None  # without names there are no classes without images
             return derived.adapter(X, columns)
@@ -65,7 +68,8 @@ class _RAIL(ZeroShotFusion):
     def _fused(self, names: Doubles, adapter: Doubles) -> Doubles:
         return (1.0 - self.fusion_weight) * names + self.fusion_weight * adapter
 
-    def _leave_one_out(self, derived: _Fused, records: Records, samples: Selection) -> Doubles:
+    def scores_without_each(self, derived: _Fused, records: Records, samples: Selection) -> Doubles:
+        """Return the fusion with the adapter that did not see each sample."""
         by_kernel = self._adapters_by(records, samples, "ridge", [self.ridge])
         adapter = self._by_features(derived, records, samples) if by_kernel is None else next(iter(by_kernel))
         return self._with_names(adapter, records, samples)
@@ -77,9 +81,10 @@ class _RAIL(ZeroShotFusion):
         fit = derived.adapter(samples.X) - y
         return gram_leave_one_out(derived.adapter.features, records.stacked(), self.ridge, samples.rows, fit) + y
 
-    def _held_out_by(
+    def scores_by_value(
         self, records: Records, samples: Selection, name: str, values: Sequence[Any]
     ) -> Iterable[Doubles] | None:
+        """Return the same under each value of a parameter, from one kernel where that is possible."""
         adapters = self._adapters_by(records, samples, name, values)
         return None if adapters is None else (self._with_names(adapter, records, samples) for adapter in adapters)
 
@@ -91,7 +96,7 @@ class _RAIL(ZeroShotFusion):
 
     def _with_names(self, adapter: Doubles, records: Records, samples: Selection) -> Doubles:
         """Return the held-out scores of the adapter, fused with zero-shot where that is wanted."""
-        if not self._fuses:
+        if not self.fuses:
             return adapter
         names = probabilities(LinearHead.on_embeddings(text_weights(records))(samples.X))
         known = (records.counts > 0)[names.argmax(axis=1)]
@@ -149,6 +154,13 @@ class PrimalRAIL(_RAIL):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
+    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"ridge": (1e-3, 1e-2, 1e-1, 1.0)}
+    # The paper runs its baselines on "1024-dimensional embeddings"; for RAIL the size of the map is inferred.
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "official": {"n_components": 15000, "ridge": 0.1, "fusion_weight": 0.8},
+        "hycal-paper": {"n_components": 1024, "ridge": 0.1, "fusion_weight": 0.8},
+        "robust": {},
+    }
 
     def __init__(
         self,
@@ -164,6 +176,11 @@ class PrimalRAIL(_RAIL):
         self.fusion_weight = fusion_weight
         self.zero_shot = zero_shot
         self.random_state = random_state
+
+    @classmethod
+    def operations(cls, addition: Addition) -> float:
+        """Count the regression on features of all samples."""
+        return regression_on_features(addition)
 
     def _features(self, records: Records) -> Relu:
         return Relu.uniform(records.width, self.n_components, self.random_state)
@@ -217,6 +234,14 @@ class DualRAIL(_RAIL):
         **_ADAPTER_CONSTRAINTS,
         "gamma": [Interval(Real, 0, None, closed="neither")],
     }
+    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "gamma": (0.03, 0.1, 0.3, 1.0),
+        "ridge": (1e-4, 1e-3, 1e-2, 1e-1),
+    }
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "official": {"gamma": 0.1, "ridge": 1e-3, "fusion_weight": 0.8},
+        "robust": {},
+    }
 
     def __init__(
         self, *, gamma: float = 0.1, ridge: float = 1e-3, fusion_weight: float = 0.8, zero_shot: str = "fuse"
@@ -225,6 +250,12 @@ class DualRAIL(_RAIL):
         self.ridge = ridge
         self.fusion_weight = fusion_weight
         self.zero_shot = zero_shot
+
+    @classmethod
+    def operations(cls, addition: Addition) -> float:
+        """Count the kernel of all samples, its Cholesky factor, and the solution for every class."""
+        N = addition.samples
+        return 2 * N**2 * addition.width + N**3 / 3 + 2 * N**2 * addition.classes
 
     def _adapters_by(
         self, records: Records, samples: Selection, name: str, values: Sequence[Any]

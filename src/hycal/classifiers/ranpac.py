@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from hycal.algebra.cost import Addition, regression_on_features
 from hycal.algebra.features import LinearHead, Relu, one_hot
 from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, validation_errors
 from hycal.base import IncrementalClassifier
@@ -89,11 +90,24 @@ class RanPAC(IncrementalClassifier):
         "ridge": [StrOptions(set(_GRIDS)), Interval(Real, 0, None, closed="neither")],
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
+    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"ridge": tuple(10.0**k for k in range(7))}
+    # The paper runs its baselines on "1024-dimensional embeddings"; for RanPAC the size of the map is inferred.
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "official": {"n_components": 10000, "ridge": "per-task"},
+        "hycal-paper": {"n_components": 1024, "ridge": "per-task"},
+        "robust": {"n_components": 10000, "ridge": "joint"},
+    }
 
     def __init__(self, *, n_components: int = 10000, ridge: str | float = "per-task", random_state: int = 0) -> None:
         self.n_components = n_components
         self.ridge = ridge
         self.random_state = random_state
+
+    @classmethod
+    def operations(cls, addition: Addition) -> float:
+        """Count the regression on features of all samples, and the choice of a ridge on those that are added."""
+        n, d, M = addition.added * addition.shots, addition.width, addition.features
+        return regression_on_features(addition) + 2 * n * d * M + n**2 * M + 9 * n**3
 
     @property
     def broken_laws(self) -> Mapping[str, str]:
@@ -106,16 +120,18 @@ class RanPAC(IncrementalClassifier):
     @property
     def ridge_(self) -> float:
         """The ridge in use."""
-        fitted: _Fitted = self._current().value
+        fitted: _Fitted = self.snapshot().value
         return fitted.ridge
 
-    def _check_records(self, records: Records) -> None:
-        super()._check_records(records.remembering({}))
+    def check_records(self, records: Records) -> None:
+        """Refuse a memo that is not one positive ridge."""
+        super().check_records(records.remembering({}))
         ridge = records.memo.get("ridge", 1.0)
         if set(records.memo) - {"ridge"} or not isinstance(ridge, float) or not 0.0 < ridge < np.inf:
             raise HyCalError(f"RanPAC remembers one positive ridge, but found {dict(records.memo)}.")
 
-    def _remember(self, memo: Mapping[str, Any], step: Step) -> Mapping[str, Any]:
+    def remember(self, memo: Mapping[str, Any], step: Step) -> Mapping[str, Any]:
+        """Return the ridge that the step chose, where the step chooses."""
         if self.ridge not in ("per-task", "first-task"):
             return {}
         if self.ridge == "first-task" and "ridge" in memo:
@@ -145,28 +161,32 @@ class RanPAC(IncrementalClassifier):
     def _features(self, width: int) -> Relu:
         return Relu.gaussian(width, self.n_components, self.random_state)
 
-    def _derive(self, records: Records, previous: Any) -> _Fitted:
+    def derive(self, records: Records, previous: Any) -> _Fitted:
+        """Return the ridge in use and the regression on random features."""
         features, ridge = self._features(records.width), self._chosen(records)
         weights = ridge_weights(features, records.stacked(), one_hot(records.counts), ridge)
         return _Fitted(ridge, LinearHead(features, weights, np.zeros(len(weights))))
 
-    def _leave_one_out(self, derived: _Fitted, records: Records, samples: Selection) -> Doubles:
-        by_kernel = self._held_out_by(records, samples, "ridge", [derived.ridge])
+    def scores_without_each(self, derived: _Fitted, records: Records, samples: Selection) -> Doubles:
+        """Return the closed form, in sample space or in feature space, whichever is smaller."""
+        by_kernel = self.scores_by_value(records, samples, "ridge", [derived.ridge])
         if by_kernel is not None:
             return next(iter(by_kernel))
         y, features = np.eye(len(records.counts))[samples.own], self._features(records.width)
         fit = derived.head(samples.X) - y
         return gram_leave_one_out(features, records.stacked(), derived.ridge, samples.rows, fit) + y
 
-    def _held_out_by(
+    def scores_by_value(
         self, records: Records, samples: Selection, name: str, values: Sequence[Any]
     ) -> Iterable[Doubles] | None:
+        """Return the scores under each ridge from one kernel, where samples are fewer than features."""
         features, X = self._features(records.width), records.stacked()
         if name != "ridge" or len(X) >= features.size:
             return None
         return held_out_by_ridge(sample_kernel(features, X), one_hot(records.counts), samples.rows, values)
 
-    def _score(self, derived: _Fitted, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
+    def score_rows(self, derived: _Fitted, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
+        """Return the regression."""
         return derived.head(X, columns)
 
 

@@ -7,18 +7,18 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
+from hycal.algebra.cost import Addition, regression
 from hycal.algebra.discriminant import Precision, WithinClass
 from hycal.algebra.features import Identity, LinearHead
-from hycal.base import IncrementalClassifier
+from hycal.classifiers.families import LinearClassifier
 from hycal.state.records import Records
 from hycal.state.selection import Selection
-from hycal.validation import Doubles, Floats
+from hycal.validation import Doubles
 
 
-class SLDA(IncrementalClassifier):
+class SLDA(LinearClassifier):
     r"""Class means under one shared covariance, shrunk towards the identity.
 
     .. math::
@@ -52,20 +52,28 @@ class SLDA(IncrementalClassifier):
     """
 
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {"shrinkage": [Interval(Real, 0, 1, closed="neither")]}
+    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "shrinkage": tuple(10.0**k for k in np.arange(-5, -0.9, 0.5))
+    }
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {"official": {"shrinkage": 1e-4}, "robust": {}}
 
     def __init__(self, *, shrinkage: float = 1e-4) -> None:
         self.shrinkage = shrinkage
 
-    def _derive(self, records: Records, previous: Any) -> LinearHead:
+    @classmethod
+    def operations(cls, addition: Addition) -> float:
+        """Count the discriminant of all samples."""
+        return regression(addition.samples, addition.width, addition.classes)
+
+    def derive(self, records: Records, previous: Any) -> LinearHead:
+        """Return the discriminant under the shrunk covariance."""
         within = WithinClass.of(records.stacked(), records.counts)
         scale = (1.0 - self.shrinkage) / within.freedom
         return within.discriminant(Identity(records.width), ridge=self.shrinkage / scale, gain=1.0 / scale)
 
-    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
+    def scores_without_each(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
+        """Return the discriminant without each sample, by a rank-one change of the precision."""
         within = WithinClass.of(records.stacked(), records.counts)
         scale = (1.0 - self.shrinkage) / max(within.freedom - 1, 1)
         P = Precision(within.deviations, self.shrinkage / scale)
         return within.leave_one_out(samples.X.astype(np.float64), samples.own, samples.counts, P) / scale
-
-    def _score(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
-        return derived(X, columns)

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
+from hycal.algebra.cost import Addition
 from hycal.algebra.features import Kernel, LinearHead, one_hot
-from hycal.classifiers.zero_shot_fusion import ZERO_SHOT, ZeroShotFusion, text_weights
+from hycal.classifiers.families import ZERO_SHOT, ZeroShotFusion, text_weights
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
@@ -54,29 +55,42 @@ class TipAdapter(ZeroShotFusion):
         "beta": [Interval(Real, 0, None, closed="neither")],
         "zero_shot": ZERO_SHOT,
     }
+    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "beta": (1.0, 5.5, 20.0, 50.0),
+        "alpha": (0.1, 0.3, 1.0, 3.0, 10.0),
+    }
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {"official": {"alpha": 1.0, "beta": 5.5}, "robust": {}}
 
     def __init__(self, *, alpha: float = 1.0, beta: float = 5.5, zero_shot: str = "fuse") -> None:
         self.alpha = alpha
         self.beta = beta
         self.zero_shot = zero_shot
 
-    def _derive(self, records: Records, previous: Any) -> tuple[LinearHead, LinearHead | None]:
+    @classmethod
+    def operations(cls, addition: Addition) -> float:
+        """Count nothing: learning stores the images."""
+        return 0.0
+
+    def derive(self, records: Records, previous: Any) -> tuple[LinearHead, LinearHead | None]:
+        """Return the cache of votes, and the zero-shot classifier where it is wanted."""
         # beta (1 - x.f) = beta/2 |x - f|^2 on unit vectors: the votes are a kernel's.
         votes = Kernel(records.stacked().astype(np.float64), self.beta / 2.0)
         cache = LinearHead(votes, self.alpha * one_hot(records.counts).T, np.zeros(len(records.counts)))
-        return cache, LinearHead.on_embeddings(text_weights(records)) if self._fuses else None
+        return cache, LinearHead.on_embeddings(text_weights(records)) if self.fuses else None
 
-    def _leave_one_out(
+    def scores_without_each(
         self, derived: tuple[LinearHead, LinearHead | None], records: Records, samples: Selection
     ) -> Doubles:
+        """Take away each sample's own vote."""
         X = samples.X.astype(np.float64)
-        scores = self._score(derived, samples.X, None)
+        scores = self.score_rows(derived, samples.X, None)
         scores[samples.each, samples.own] -= self.alpha * np.exp(self.beta * (np.einsum("nd,nd->n", X, X) - 1.0))
         return scores
 
-    def _score(
+    def score_rows(
         self, derived: tuple[LinearHead, LinearHead | None], X: Floats, columns: npt.NDArray[np.intp] | None
     ) -> Doubles:
+        """Return the votes, and the zero-shot scores added."""
         cache, names = derived
         scores = cache(X, columns)
         if names is not None:

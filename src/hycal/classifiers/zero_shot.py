@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
+from hycal.algebra.cost import Addition
 from hycal.algebra.features import LinearHead
-from hycal.base import IncrementalClassifier
-from hycal.classifiers.zero_shot_fusion import text_weights
+from hycal.classifiers.families import LinearClassifier, text_weights
 from hycal.state.records import Records
 from hycal.state.selection import Selection
-from hycal.validation import Doubles, Floats
+from hycal.validation import Doubles
 
 
-class ZeroShot(IncrementalClassifier):
+class ZeroShot(LinearClassifier):
     r"""Nearest text: images teach it nothing.
 
     .. math:: s_c = 100 \, x^\top t_c
@@ -39,19 +37,28 @@ class ZeroShot(IncrementalClassifier):
     ['cat']
     """
 
+    without_text: ClassVar[None] = None
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {"official": {}, "hycal-paper": {}, "robust": {}}
+
+    @classmethod
+    def operations(cls, addition: Addition) -> float:
+        """Count nothing: images teach it nothing."""
+        return 0.0
+
     @property
-    def _scores_unseen(self) -> bool:
+    def scores_announced(self) -> bool:
+        """Every class is scored by its text."""
         return True
 
-    def _check_records(self, records: Records) -> None:
-        super()._check_records(records)
+    def check_records(self, records: Records) -> None:
+        """Refuse classes without text."""
+        super().check_records(records)
         records.check_text("ZeroShot", "use a method that learns from images, such as NCM")
 
-    def _derive(self, records: Records, previous: Any) -> LinearHead:
+    def derive(self, records: Records, previous: Any) -> LinearHead:
+        """Return the scaled texts as weights."""
         return LinearHead.on_embeddings(text_weights(records))
 
-    def _leave_one_out(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
+    def scores_without_each(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
+        """Return the scores as they are: no sample has part in them."""
         return derived(samples.X)
-
-    def _score(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
-        return derived(X, columns)

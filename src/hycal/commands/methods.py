@@ -12,7 +12,6 @@ from rich.progress import track
 from rich.table import Table
 
 from hycal.classifiers import METHODS
-from hycal.classifiers.profiles import check_method
 from hycal.commands._options import Json, Model, NewModel
 from hycal.commands._output import print_json, print_line, print_receipt, print_table, report_errors, score_json
 from hycal.errors import HyCalError
@@ -40,7 +39,7 @@ def methods_command(
     state = Project(model).state
     names = list(dict.fromkeys(only or METHODS))
     for name in names:
-        check_method(name)
+        METHODS.find(name)
     steps = track(trials(state, names), "trying methods", len(names), console=Console(stderr=True), transient=True)
     found = sorted(steps, key=lambda trial: -1.0 if trial.problem else trial.left_out.accuracy, reverse=True)
     own = type(state.classifier).__name__

@@ -8,19 +8,27 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hycal.algebra.bank import GaussianBank
 from hycal.algebra.fusion import SHORTEST
 from hycal.algebra.scores import LOGIT_PHI_P, LOGIT_PHI_Q, SHALLOW, SMALLEST_SPREAD
-from hycal.encoders.onnx_graph import GraphBuilder
 from hycal.validation import Doubles, Floats
+
+if TYPE_CHECKING:
+    from hycal.encoders.onnx_graph import GraphBuilder
 
 _NOTHING = -1e30  # the logarithm of a weight of 0
 
 
-class GaussianScores:
+def gaussian_scores(build: GraphBuilder, rows: str, bank: GaussianBank, weights: Doubles) -> str:
+    """Add the nodes that score unit rows; bank and weights are those of all classes."""
+    return _GaussianScores(build, bank, weights).scores(rows)
+
+
+class _GaussianScores:
     """HyCal's scores; every result has the classes in the order of the bank, as columns."""
 
     def __init__(self, build: GraphBuilder, bank: GaussianBank, weights: Doubles) -> None:

@@ -5,23 +5,39 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
-from hycal.algebra.features import Identity, LinearHead
-from hycal.base import IncrementalClassifier
-from hycal.classifiers import HierarchicalHyCal, HyCal
 from hycal.encoders.onnx_graph import GraphBuilder
 from hycal.errors import HyCalError
-from hycal.export.onnx_gaussians import GaussianScores
-from hycal.export.onnx_hierarchy import hierarchical_scores
-from hycal.memory import Derived
+from hycal.state.snapshot import Snapshot
 from hycal.storage.atomic import replacing
 
 _MOST_BYTES = 2**31 - 2**20  # a protobuf holds 2 GB
 
 
-def export_onnx(classifier: IncrementalClassifier, path: str | os.PathLike[str]) -> None:
+class ExportableClassifier(Protocol):
+    """What is needed of a classifier: `hycal.base.IncrementalClassifier`."""
+
+    encoder_: str | None
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes of state."""
+
+    @property
+    def temperature_(self) -> float:
+        """What scores are divided by to become probabilities."""
+
+    def snapshot(self) -> Snapshot:
+        """Return the present state."""
+
+    def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
+        """Add the nodes that score unit rows."""
+
+
+def export_onnx(classifier: ExportableClassifier, path: str | os.PathLike[str]) -> None:
     """Write the head of `classifier` to `path`, replacing what was there in one step.
 
     The graph takes `embeddings`, float32 (n, d) of any length, and gives `scores` (n, C) as `decision_function` does,
@@ -36,14 +52,14 @@ def export_onnx(classifier: IncrementalClassifier, path: str | os.PathLike[str])
         file.write(content)
 
 
-def onnx_head(classifier: IncrementalClassifier) -> bytes:
+def onnx_head(classifier: ExportableClassifier) -> bytes:
     """Return the serialised graph of `classifier`'s head."""
-    current = classifier._current()
-    labels, width, nbytes = current.records.labels, current.records.width, classifier.nbytes_
+    snapshot = classifier.snapshot()
+    labels, width, nbytes = snapshot.records.labels, snapshot.records.width, classifier.nbytes_
     if nbytes > _MOST_BYTES:
         raise HyCalError(f"The model has {nbytes:,} bytes of state, and an ONNX file holds 2 GB. Export fewer classes.")
     build = GraphBuilder("Exporting to ONNX")
-    scores = _scores(build, _unit(build, "embeddings"), classifier, current)
+    scores = classifier.onnx_scores(build, _unit(build, "embeddings"), snapshot)
     best = build.node("ArgMax", scores, axis=1, keepdims=0)
     label = build.node("Gather", build.constant(np.array([str(label) for label in labels], dtype=object)), best)
     tempered = build.node("Div", scores, build.number(classifier.temperature_))
@@ -66,21 +82,3 @@ def onnx_head(classifier: IncrementalClassifier) -> bytes:
 
 def _unit(build: GraphBuilder, rows: str) -> str:
     return build.node("Div", rows, build.node("ReduceL2", rows, axes=[1], keepdims=1))
-
-
-def _scores(build: GraphBuilder, rows: str, classifier: IncrementalClassifier, current: Derived) -> str:
-    value = current.value
-    if isinstance(classifier, HyCal):
-        if current.records.unseen:
-            raise HyCalError(
-                "Classes that were only announced have no Gaussian to export. Learn images of them, or forget them."
-            )
-        return GaussianScores(build, value.bank.whole, classifier.weights(current.records.counts)).scores(rows)
-    if isinstance(classifier, HierarchicalHyCal):
-        return hierarchical_scores(build, rows, value)
-    if isinstance(value, LinearHead) and isinstance(value.features, Identity):
-        return build.affine(rows, value.weights, value.bias)
-    raise HyCalError(
-        f"{type(classifier).__name__} cannot be exported to ONNX; HyCal, HierarchicalHyCal and the linear methods "
-        "(NCM, SLDA, GDA, ZeroShot) can. Learn a model with one of them."
-    )

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from hycal.algebra.hierarchy import DomainGaussians, Reals
-from hycal.classifiers.hierarchical import Posterior
-from hycal.encoders.onnx_graph import GraphBuilder
-from hycal.validation import Floats
+from hycal.validation import Doubles, Floats
+
+if TYPE_CHECKING:
+    from hycal.encoders.onnx_graph import GraphBuilder
 
 
-def hierarchical_scores(build: GraphBuilder, rows: str, posterior: Posterior) -> str:
+def hierarchical_scores(
+    build: GraphBuilder,
+    rows: str,
+    domains: Sequence[DomainGaussians],
+    texts: Sequence[Floats | None],
+    *,
+    class_weights: Doubles,
+    domain_weight: float,
+) -> str:
     """Add the nodes that score unit rows; the classes come in the order of the model."""
-    domains, weights = posterior.hierarchy.domains, posterior.weights
     parts = [
         _domain(build, rows, domain, text, of_classes)
-        for domain, text, of_classes in zip(domains, posterior.texts, weights.classes, strict=True)
+        for domain, text, of_classes in zip(domains, texts, class_weights, strict=True)
     ]
     energies = build.node("Concat", *(energy for energy, _ in parts), axis=1)
-    of_domains = build.node("LogSoftmax", build.node("Mul", energies, build.number(weights.domain)), axis=1)
+    of_domains = build.node("LogSoftmax", build.node("Mul", energies, build.number(domain_weight)), axis=1)
     scores = [
         build.node("Add", within, build.node("Gather", of_domains, build.ints(number), axis=1))
         for number, (_, within) in enumerate(parts)

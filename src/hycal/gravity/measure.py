@@ -150,7 +150,7 @@ def measure(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any, *, answ
     >>> measure(clf, [[1, 0.1, 0], [0, 1, 2]], ["a", "b"]).flow.counts.tolist()
     [[0, 0], [1, 1]]
     """
-    records = classifier._table
+    records = classifier.records_
     rows = check_queries(X, width=records.width, owner="gravity")
     labels = np.array(check_labels(y, rows=len(rows)))
     given = classifier.predict(rows) if answers is None else np.array(check_labels(answers, rows=len(rows)))
@@ -173,12 +173,12 @@ def measure(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any, *, answ
 
 def domain_flow(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any) -> DomainFlow:
     """Return the flow alone, which costs one prediction. Parameters as `measure`."""
-    rows = check_queries(X, width=classifier._table.width, owner="gravity")
+    rows = check_queries(X, width=classifier.records_.width, owner="gravity")
     return _flow(classifier, np.array(check_labels(y, rows=len(rows))), classifier.predict(rows))
 
 
 def _flow(classifier: IncrementalClassifier, labels: npt.NDArray[Any], answers: npt.NDArray[Any]) -> DomainFlow:
-    records, of_class = classifier._table, class_domains(classifier)
+    records, of_class = classifier.records_, class_domains(classifier)
     domains = tuple(sorted(set(of_class.tolist())))
     if len(domains) < 2:
         raise HyCalError(
@@ -227,8 +227,7 @@ def uncalibrated(classifier: IncrementalClassifier) -> IncrementalClassifier:
         plain = copy.copy(classifier)
         plain.set_params(metric="cosine")
         return plain
-    mean = NCM()
-    mean._install(classifier._table.remembering({}))
+    mean = NCM().knowing(classifier.records_.remembering({}))
     mean.encoder_ = classifier.encoder_
     return mean
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hycal.algebra.scores import probabilities
 from hycal.classifiers import HyCal
-from hycal.classifiers.explaining import Explanation, explain
+from hycal.classifiers.hycal import Explanation
 from hycal.errors import HyCalError
 from hycal.project.examples import Example, Shelf
 from hycal.project.state import State
@@ -137,7 +137,7 @@ def answer(
     if not len(queries):
         return []
     classifier = state.classifier
-    parts = explain(classifier, queries) if why and isinstance(classifier, HyCal) else None
+    parts = classifier.explain(queries) if why and isinstance(classifier, HyCal) else None
     scores = classifier.decision_function(queries) if parts is None else parts.log_odds
 
     def evidence(row: int, column: int) -> Evidence:

@@ -231,7 +231,7 @@ def remembered(
         by_domain[changes[label].domain][label] = np.stack([example.row for example in examples])
     memo = state.memo
     for domain, samples in by_domain.items():
-        memo = state.classifier._remember(memo, Step(samples, domain, {}))
+        memo = state.classifier.remember(memo, Step(samples, domain, {}))
     return memo
 
 

@@ -30,7 +30,7 @@ def project_content(state: State) -> Content:
     classifier = state.classifier
     parameters = classifier.get_params(deep=False)
     model = content_of(
-        classifier._table, type(classifier).__name__, parameters, classifier.encoder_, width=state.space.dimension
+        classifier.records_, type(classifier).__name__, parameters, classifier.encoder_, width=state.space.dimension
     )
     texts = [state.shelves[label].text for label in state.labels]
     pool = Pool(list(state.examples), [text for text in texts if text is not None])
@@ -74,7 +74,7 @@ _ENTRY = ("when", "action", "what", "before", "after")
 def state_of(content: Content) -> State:
     """Return the project that a model file holds; every claim is checked."""
     classifier = model_of(content)
-    records = classifier._table
+    records = classifier.records_
     width = int(content.tensors["samples"].shape[1])
     try:
         project = content.manifest.get("project", {})

@@ -7,7 +7,6 @@ from typing import Any
 
 from hycal.base import IncrementalClassifier
 from hycal.classifiers import METHODS
-from hycal.classifiers.profiles import check_method, images_alone
 from hycal.errors import HyCalError
 from hycal.project.state import Space, State
 from hycal.state.records import Records
@@ -30,16 +29,16 @@ def empty_state(
     parameters : mapping, optional
         Parameters of the method, its defaults where not given.
     """
-    check_method(method)
-    classifier = _method(method, {**({} if has_text else images_alone(method)), **(parameters or {})})
+    kind = METHODS.find(method)
+    classifier = _method(kind, {**({} if has_text else kind.without_text or {}), **(parameters or {})})
     classifier.encoder_ = space.fingerprint
     return State(classifier.knowing(Records({})), {}, space)
 
 
-def _method(name: str, parameters: Mapping[str, Any]) -> IncrementalClassifier:
+def _method(kind: type[IncrementalClassifier], parameters: Mapping[str, Any]) -> IncrementalClassifier:
     try:
-        classifier = METHODS[name](**parameters)
+        classifier = kind(**parameters)
     except TypeError as error:
-        raise HyCalError(f"{name} does not take these parameters: {error}.") from None
-    classifier._check_params()
+        raise HyCalError(f"{kind.__name__} does not take these parameters: {error}.") from None
+    classifier.check_parameters()
     return classifier

@@ -56,7 +56,7 @@ def trials(state: State, methods: Iterable[str]) -> Iterator[Trial]:
     At most 2,000 images are judged, of every class as many as find room. Nothing is learned from how they are
     judged, but whoever then picks the best of many methods picks some luck with it.
     """
-    records = state.classifier._table
+    records = state.classifier.records_
     columns = np.arange(len(state.labels), dtype=np.intp)
     rows = spread_rows(records, columns, _MOST_JUDGED)
     if len(state.labels) < 2 or not len(rows):

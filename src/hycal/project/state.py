@@ -90,7 +90,7 @@ class State:
     @property
     def memo(self) -> Mapping[str, Any]:
         """What the method remembers beside the samples."""
-        return self.classifier._table.memo
+        return self.classifier.records_.memo
 
     def changed(self, changes: Changes, *, memo: Mapping[str, Any] | None = None) -> State:
         """Return the state with other shelves at some labels, None for no class; the history stays."""

@@ -53,17 +53,17 @@ def learn_shards(classifier: Classifier, shards: Sequence[Shard], *, cluster: st
         )
     if not shards:
         raise HyCalError("There is no shard to learn. Pass at least one step.")
-    known = classifier._records or Records({})
+    known = classifier.records_ if classifier.__sklearn_is_fitted__() else Records({})
     found = dict(each(partial(_learned, clone(classifier)), shards, cluster=cluster))
     tables = [found[number] for number in sorted(found)]
     _check_widths({table.width for table in [known, *tables] if table.by_label})
-    classifier._install(reduce(Records.merge, tables, known))
+    classifier.install(reduce(Records.merge, tables, known))
     return classifier
 
 
 def _learned(classifier: IncrementalClassifier, shard: Shard) -> Records:
     step = shard() if callable(shard) else shard
-    return Records({}).learn(classifier._step(step.X, step.y, step.domain, step.text, width=None))
+    return Records({}).learn(classifier.check_step(step.X, step.y, step.domain, step.text))
 
 
 def _check_widths(widths: set[int]) -> None:

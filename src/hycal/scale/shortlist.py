@@ -66,7 +66,7 @@ class Shortlist:
     """
 
     def __init__(self, model: HyCal, *, nearest: int = 128, sample: int | None = None) -> None:
-        current = model._current()
+        current = model.snapshot()
         self._model, self._records = model, current.records
         self._bank: GaussianBank = current.value.bank.whole
         self._records.check_seen("A shortlist")
@@ -90,7 +90,7 @@ class Shortlist:
 
     def best(self, X: npt.ArrayLike, most: int = 5) -> tuple[npt.NDArray[np.intp], Floats]:
         """Return the best classes of each query, as positions in `classes_`, and their scores; best first."""
-        if self._model._table is not self._records:
+        if self._model.records_ is not self._records:
             raise HyCalError("The model has changed since the shortlist was made of it. Make a new Shortlist.")
         queries = check_queries(X, width=self._records.width, owner=type(self._model).__name__)
         most = min(most, self.nearest)

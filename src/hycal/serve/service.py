@@ -158,7 +158,7 @@ class Service:
         if error is None or not len(rows) or not any(len(shelf.examples) > 1 for shelf in state.shelves.values()):
             return [None] * len(rows)
         known = self._familiarity(state)
-        queries = state.classifier._queries(rows)
+        queries = state.classifier.check_queries(rows)
         found: list[bool] = rejected(known(queries), known.threshold(error)).tolist()
         return found
 
@@ -223,7 +223,7 @@ class Service:
 
 
 def _familiarity(state: State) -> Familiarity:
-    return state.classifier._familiarity(state.classifier._current())
+    return state.classifier.familiarity_
 
 
 def _advice(state: State) -> Advice | None:

@@ -44,15 +44,19 @@ class HeldOut:
 class Method(Protocol):
     """What is needed of a classifier: `hycal.base.IncrementalClassifier`."""
 
-    def _derive(self, records: Records, previous: Any) -> Any: ...
+    def derive(self, records: Records, previous: Any) -> Any:
+        """Return what scoring needs."""
 
-    def _score(self, derived: Any, X: Floats, columns: npt.NDArray[np.intp] | None) -> npt.NDArray[Any]: ...
+    def score_rows(self, derived: Any, X: Floats, columns: npt.NDArray[np.intp] | None) -> npt.NDArray[Any]:
+        """Return the scores of unit rows."""
 
-    def _leave_one_out(self, derived: Any, records: Records, samples: Selection) -> npt.NDArray[Any] | None: ...
+    def scores_without_each(self, derived: Any, records: Records, samples: Selection) -> npt.NDArray[Any] | None:
+        """Return the scores of samples, each by the model without it, or None."""
 
-    def _held_out_by(
+    def scores_by_value(
         self, records: Records, samples: Selection, name: str, values: Sequence[Any]
-    ) -> Iterable[Doubles] | None: ...
+    ) -> Iterable[Doubles] | None:
+        """Return the same under each value of a parameter, or None."""
 
 
 def held_out(method: Method, derived: Any, records: Records, samples: Selection) -> HeldOut:
@@ -62,7 +66,7 @@ def held_out(method: Method, derived: Any, records: Records, samples: Selection)
     """
     scores = np.full((len(samples.rows), len(records.counts)), -np.inf)
     several = np.flatnonzero(samples.counts > 1)
-    fast = method._leave_one_out(derived, records, samples.at(several)) if len(several) else None
+    fast = method.scores_without_each(derived, records, samples.at(several)) if len(several) else None
     if fast is not None:
         scores[several] = fast
     slow = samples.each if fast is None else np.flatnonzero(samples.counts == 1)
@@ -76,20 +80,20 @@ def has_closed_form(method: Method, derived: Any, records: Records, sample: Sele
 
     Asked of one sample, of a class of two or more.
     """
-    return method._leave_one_out(derived, records, sample) is not None
+    return method.scores_without_each(derived, records, sample) is not None
 
 
 def held_out_by(
     method: Any, records: Records, samples: Selection, name: str, values: Sequence[Any]
 ) -> Iterator[npt.NDArray[Any]]:
     """Yield the held-out scores of `samples` under each value of a parameter; each of a class of two or more."""
-    together = method._held_out_by(records, samples, name, values)
+    together = method.scores_by_value(records, samples, name, values)
     if together is not None:
         yield from together
         return
     for value in values:
         other = clone(method).set_params(**{name: value})
-        yield held_out(other, other._derive(records, None), records, samples).scores
+        yield held_out(other, other.derive(records, None), records, samples).scores
 
 
 def _without(method: Method, records: Records, sample: Selection, previous: Any = None) -> Doubles:
@@ -99,5 +103,5 @@ def _without(method: Method, records: Records, sample: Selection, previous: Any 
     scores = np.full(len(records.counts), -np.inf)
     if fewer.by_label:
         kept = records.columns(fewer.labels)
-        scores[kept] = method._score(method._derive(fewer, previous), sample.X, None)[0]
+        scores[kept] = method.score_rows(method.derive(fewer, previous), sample.X, None)[0]
     return scores

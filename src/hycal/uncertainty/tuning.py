@@ -1,13 +1,12 @@
 """Parameters of a method from the likelihood of its own samples, left out one by one.
 
-One parameter after the other, in the order listed, each to the value under which held-out samples are most likely at
-their best temperature. Only learned samples are seen. Where a method has a closed form for held-out scores, a value
-costs one derivation and one such form; where values share a kernel matrix, one Cholesky factor of it.
+One parameter of the method's `tuning_grid` after the other, each to the value under which held-out samples are most
+likely at their best temperature. Only learned samples are seen. Where a method has a closed form for held-out scores, a
+value costs one derivation and one such form; where values share a kernel matrix, one Cholesky factor of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,22 +23,6 @@ from hycal.validation import Doubles
 _HELD_OUT = 400  # samples; about as many of each class
 _NO_GAIN = 1e-9  # nats a sample: rounding
 
-#: What is tried, by method and parameter.
-VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "HyCal": {"reg": (1e-4, 1e-3, 1e-2, 3e-2, 1e-1), "alpha": (1, 5, 10, 20, 40), "beta": (1, 5, 10)},
-    "HierarchicalHyCal": {"strength": (0.3, 0.5, 1.0, 2.0), "ridge": (0.2, 0.35, 0.5, 0.7)},
-    "ZeroShot": {},
-    "NCM": {"metric": ("cosine", "euclidean")},
-    "SLDA": {"shrinkage": tuple(10.0**k for k in np.arange(-5, -0.9, 0.5))},
-    "GDA": {"alpha": (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)},
-    "FeCAM": {"alpha1": (0.3, 1.0, 3.0, 10.0, 30.0)},
-    "RanPAC": {"ridge": tuple(10.0**k for k in range(7))},
-    "KLDA": {"gamma": (0.03, 0.1, 0.3, 1.0), "reg": (1e-4, 1e-3, 1e-2, 1e-1)},
-    "PrimalRAIL": {"ridge": (1e-3, 1e-2, 1e-1, 1.0)},
-    "DualRAIL": {"gamma": (0.03, 0.1, 0.3, 1.0), "ridge": (1e-4, 1e-3, 1e-2, 1e-1)},
-    "TipAdapter": {"beta": (1.0, 5.5, 20.0, 50.0), "alpha": (0.1, 0.3, 1.0, 3.0, 10.0)},
-}
-
 
 def chosen(method: Any, records: Records) -> dict[str, Any]:
     """Return the parameters of `method` that make its held-out samples most likely.
@@ -52,18 +35,13 @@ def chosen(method: Any, records: Records) -> dict[str, Any]:
             "Tuning holds samples out, which takes two classes and a second sample of one. Learn more images first."
         )
     parameters: dict[str, Any] = {}
-    for name, values in _values(method).items():
+    for name, values in method.tuning_grid.items():
         scores = held_out_by(clone(method).set_params(**parameters), records, samples, name, values)
         found = np.array([_likelihood(each, samples) for each in scores])
         best, present = int(np.nanargmax(found)), getattr(method, name)
         if present not in values or found[best] > found[values.index(present)] + _NO_GAIN:
             parameters[name] = values[best]
     return parameters
-
-
-def _values(method: Any) -> Mapping[str, tuple[Any, ...]]:
-    """Return what is tried for a method, or for the one that it is derived from."""
-    return next((VALUES[kind.__name__] for kind in type(method).__mro__ if kind.__name__ in VALUES), {})
 
 
 def _likelihood(scores: Doubles, samples: Selection) -> float:

@@ -7,7 +7,6 @@ import pytest
 from scipy.special import expit
 
 from hycal import HyCal
-from hycal.classifiers.explaining import explain
 from hycal.testing.streams import Stream, learn
 
 
@@ -15,7 +14,7 @@ from hycal.testing.streams import Stream, learn
 def test_the_parts_make_the_score(fusion):
     stream = Stream.synthetic(2, shots=[[3, 1, 4], [2, 12], [20]], width=10)
     model = learn(HyCal(fusion=fusion), stream.steps)
-    parts = explain(model, stream.queries)
+    parts = model.explain(stream.queries)
     np.testing.assert_allclose(parts.score, expit(model.decision_function(stream.queries)), atol=1e-5)
     np.testing.assert_array_equal(parts.log_odds, model.decision_function(stream.queries))
     np.testing.assert_allclose(parts.weight, model.weights(model.counts_))

@@ -1,0 +1,120 @@
+"""Which methods there are: this package's, and those that installed packages offer.
+
+A package offers a method by an entry point of the group `hycal.methods`, whose name is that of the class:
+
+    [project.entry-points."hycal.methods"]
+    NearestMedian = "nearest_median:NearestMedian"
+
+The method can then be listed, benchmarked, served, checked by the laws, and loaded from a model file. A model file
+names a method; it never says where to find code. Only what is installed is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from hycal.base import IncrementalClassifier
+from hycal.errors import HyCalError
+
+GROUP = "hycal.methods"
+Method = type[IncrementalClassifier]
+
+
+class MethodRegistry(Mapping[str, Method]):
+    """Methods by name: those given, then those of other packages. A method of another package is imported at use."""
+
+    def __init__(self, *own: Method) -> None:
+        self._own = {method.__name__: method for method in own}
+
+    @cached_property
+    def _offered(self) -> Mapping[str, EntryPoint]:
+        return {point.name: point for point in sorted(entry_points(group=GROUP)) if point.name not in self._own}
+
+    def __getitem__(self, name: str) -> Method:
+        return self._own[name] if name in self._own else _loaded(self._offered[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._offered
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._own
+        yield from self._offered
+
+    def __len__(self) -> int:
+        return len(self._own) + len(self._offered)
+
+    def find(self, name: str) -> Method:
+        """Return the method called `name`, or say which there are."""
+        if name not in self:
+            raise HyCalError(f"There is no method {name!r}; expected one of {', '.join(self)}. Check the spelling.")
+        return self[name]
+
+    def build(self, name: str, *, profile: str = "official", **overrides: Any) -> IncrementalClassifier:
+        """Return an unfitted classifier.
+
+        Parameters
+        ----------
+        name : str
+        profile : str, default="official"
+            One of the method's `profiles`.
+        **overrides
+            Parameters that differ from the profile's.
+
+        Raises
+        ------
+        HyCalError
+            There is no such method, profile or parameter; it says which there are.
+
+        Examples
+        --------
+        >>> from hycal import METHODS
+        >>> METHODS.build("RanPAC", profile="hycal-paper").n_components
+        1024
+        """
+        method = self.find(name)
+        chosen = profile_parameters(method, profile)
+        expected = method().get_params()
+        unknown = sorted(set(overrides) - set(expected))
+        if unknown:
+            raise HyCalError(
+                f"{name} has no parameter {unknown[0]!r}; expected one of {', '.join(expected) or 'none'}."
+            )
+        return method(**{**chosen, **overrides})
+
+
+def profile_parameters(method: Method, profile: str) -> dict[str, Any]:
+    """Return the parameters that a profile sets; the others keep the method's defaults.
+
+    Examples
+    --------
+    >>> from hycal import HyCal
+    >>> profile_parameters(HyCal, "official")
+    {'rule': 'released'}
+    """
+    if profile not in method.profiles:
+        raise HyCalError(
+            f"{method.__name__} has no profile {profile!r}; expected one of {', '.join(method.profiles)}. Choose one "
+            "of these, or pass parameters to the class itself."
+        )
+    return dict(method.profiles[profile])
+
+
+def _loaded(point: EntryPoint) -> Method:
+    """Return the method of another package, or say what is wrong with it."""
+    package = point.dist.name if point.dist else point.module
+    try:
+        method = point.load()
+    except Exception as error:  # whatever another package's import raises
+        raise HyCalError(
+            f"The package {package} offers the method {point.name}, but importing {point.value} failed: {error!r}. "
+            "Mend or uninstall that package."
+        ) from error
+    if not (isinstance(method, type) and issubclass(method, IncrementalClassifier) and method.__name__ == point.name):
+        raise HyCalError(
+            f"The package {package} offers the method {point.name} as {point.value}, which is not a subclass of "
+            f"hycal.base.IncrementalClassifier called {point.name}. Mend or uninstall that package."
+        )
+    return method

@@ -1,0 +1,44 @@
+"""One state of a model, with everything that was computed from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hycal.state.records import Records
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The records and parameters of a model, and what its method derived from them.
+
+    Attributes
+    ----------
+    records : Records
+    parameters : mapping
+    value : object
+        What the method's `derive` returned.
+    computed : dict
+        Other results by name, such as the calibration.
+
+    Examples
+    --------
+    >>> snapshot = Snapshot(Records({}), {}, value=None)
+    >>> snapshot.once("answer", lambda: 42), snapshot.once("answer", lambda: 43)
+    (42, 42)
+    """
+
+    records: Records
+    parameters: Mapping[str, Any]
+    value: Any
+    computed: dict[str, Any] = field(default_factory=dict)
+
+    def once(self, name: str, compute: Callable[[], T]) -> T:
+        """Return what `compute` returns; it is called once for each name."""
+        if name not in self.computed:
+            self.computed[name] = compute()
+        found: T = self.computed[name]
+        return found
