@@ -91,7 +91,7 @@ def main() -> None:
         examples = [
             synthetic_example(rng.normal(size=WIDTH), f"new-{number}", rng) for number in range(CORRECTIONS + WARM)
         ]
-        service._tray.put(examples)
+        service.recent.put(examples)
         images = [example.identity.hex() for example in examples]
         server, thread, url = _serve(service)
         service.warm()  # as it does by itself when it starts

@@ -12,9 +12,8 @@ from starlette.testclient import TestClient
 from hycal.project import Project, empty_state
 from hycal.project.encoder import space
 from hycal.serve.app import make_app
-from hycal.serve.limits import Limits
-from hycal.serve.security import Door
-from hycal.serve.service import Service
+from hycal.serve.security import Access
+from hycal.serve.service import Limits, Service
 
 HOME = "http://localhost:8000"
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (30, 40, 220), "grey": (128, 128, 128)}
@@ -58,8 +57,8 @@ def new_service(path: Path, **limits: int) -> Service:
     return Service(project, encoder, limits=Limits(**limits))
 
 
-def client_of(service: Service, door: Door | None = None, **options) -> TestClient:
-    return TestClient(make_app(service, door), base_url=HOME, **options)
+def client_of(service: Service, access: Access | None = None, **options) -> TestClient:
+    return TestClient(make_app(service, access), base_url=HOME, **options)
 
 
 def teach(client: TestClient, count: int = 3, colours: tuple[str, ...] = ("red", "blue")) -> dict:

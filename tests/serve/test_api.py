@@ -11,8 +11,9 @@ from hycal import HyCal
 from hycal.embedding import EmbeddingCache
 from hycal.project import Project
 from hycal.project.answers import answer, rank
-from hycal.serve import schemas, serializers
-from hycal.serve.service import Look
+from hycal.serve.schemas import AnswersOut
+from hycal.serve.serializers import describe_answer, encode_ranking
+from hycal.serve.service import SentImage
 from hycal.uncertainty.calibration import Calibration
 from tests.serve.building import client_of, files, new_service, picture, teach
 
@@ -108,14 +109,12 @@ def test_answers_to_embeddings_have_the_shape_that_is_promised(taught, service):
     rows = np.stack([example.row for example in state.examples])
     found, ranked = answer(state, rows, top=3), rank(state, rows, top=3)
     unknown = [number % 2 == 0 for number in range(len(found))]
-    told = schemas.Answers.model_validate_json(
-        serializers.answers_to_embeddings(state, ranked, unknown, {"answering": 1.5})
-    )
+    told = AnswersOut.model_validate_json(encode_ranking(state, ranked, unknown, {"answering": 1.5}))
     slowly = [
-        serializers.answer(state, Look(str(number), None), item, flag)
+        describe_answer(state, SentImage(str(number), None), item, flag)
         for number, (item, flag) in enumerate(zip(found, unknown, strict=True))
     ]
-    assert told == schemas.Answers(model=state.hash, answers=slowly, milliseconds={"answering": 1.5})
+    assert told == AnswersOut(model=state.hash, answers=slowly, milliseconds={"answering": 1.5})
 
 
 def test_embeddings_as_json_and_npy_give_the_same(taught, service):

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from hycal.errors import HyCalError
-from hycal.serve.batching import Together
-from hycal.serve.embeddings import NPY, Question, answers_to
+from hycal.serve.batching import Batcher
+from hycal.serve.embeddings import NPY, EmbeddingsRequest, answer_requests
 
 
 def asked(answer, questions, *, most=100, weigh=lambda question: 1):
@@ -28,7 +28,7 @@ def asked(answer, questions, *, most=100, weigh=lambda question: 1):
 
     async def ask():
         with ThreadPoolExecutor(1) as thread:
-            together = Together(answering, thread, weigh=weigh, most=most)
+            together = Batcher(answering, thread, weigh=weigh, most=most)
             first = asyncio.create_task(together(questions[0]))
             await asyncio.to_thread(begun.wait, 10)
             rest = [asyncio.create_task(together(question)) for question in questions[1:]]
@@ -85,9 +85,13 @@ def flat(answers):
 
 def test_embeddings_asked_together_are_answered_as_alone(taught, service):
     rows = np.stack([example.row for example in service.state.examples])
-    sound = [Question(npy(rows[:1]), NPY, 1), Question(npy(rows), NPY, 2), Question(npy(rows[3:5]), NPY, 5)]
-    together = [plain(answer) for answer in answers_to(service, sound)]
-    alone = [plain(answer) for question in sound for answer in answers_to(service, [question])]
+    sound = [
+        EmbeddingsRequest(npy(rows[:1]), NPY, 1),
+        EmbeddingsRequest(npy(rows), NPY, 2),
+        EmbeddingsRequest(npy(rows[3:5]), NPY, 5),
+    ]
+    together = [plain(answer) for answer in answer_requests(service, sound)]
+    alone = [plain(answer) for question in sound for answer in answer_requests(service, [question])]
     assert [len(answers) for answers in together] == [1, len(rows), 2]
     assert [len(answers[0]) for answers in together] == [1, 2, 2]
     mine, theirs = flat(together), flat(alone)
@@ -100,10 +104,10 @@ def test_embeddings_asked_together_are_answered_as_alone(taught, service):
 )
 def test_a_question_without_sense_spoils_no_other(taught, service, body):
     rows = np.stack([example.row for example in service.state.examples])
-    sound, unsound = Question(npy(rows), NPY, 3), Question(body, NPY, 3)
-    first, refused, last = answers_to(service, [sound, unsound, sound])
+    sound, unsound = EmbeddingsRequest(npy(rows), NPY, 3), EmbeddingsRequest(body, NPY, 3)
+    first, refused, last = answer_requests(service, [sound, unsound, sound])
     assert isinstance(refused, HyCalError)
-    assert plain(first) == plain(last) == plain(answers_to(service, [sound])[0])
+    assert plain(first) == plain(last) == plain(answer_requests(service, [sound])[0])
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from hycal.project import Project, empty_state
-from hycal.serve.caches import Latest, much_the_same, same_classes
+from hycal.serve.caches import CachedResult, mostly_unchanged, same_labels
 from tests.project.building import SPACE, arrivals, example
 
 
-def test_kept_while_the_model_is_much_the_same(tmp_path):
+def test_kept_while_the_model_is_mostly_unchanged(tmp_path):
     project = Project(tmp_path / "m.hycal", empty_state(SPACE, has_text=False))
     project.learn([arrival for number in range(20) for arrival in arrivals(f"d/c{number:02d}", number, number + 50)])
     computed = []
     exact, rough, strict = (
-        Latest(lambda state: computed.append(state.version) or state.version, **options)
-        for options in ({}, {"still": much_the_same}, {"still": same_classes})
+        CachedResult(lambda state: computed.append(state.version) or state.version, **options)
+        for options in ({}, {"valid": mostly_unchanged}, {"valid": same_labels})
     )
 
     def ask():
@@ -29,7 +29,7 @@ def test_kept_while_the_model_is_much_the_same(tmp_path):
     project.correct(example("d/new", 901), "d/new")
     assert ask() == [4, 1, 4]
     project.learn(arrivals("d/c01", 902) + arrivals("d/c02", 903))
-    assert rough.at_hand(project.state) == 1
+    assert rough.last(project.state) == 1
     assert ask() == [5, 5, 4]  # three of 21 since the first one, two of 21 since the other
     project.forget("d/c05")
     assert ask() == [6, 5, 6]

@@ -14,7 +14,7 @@ from schemathesis.specs.openapi.checks import response_schema_conformance, statu
 from starlette.testclient import TestClient
 
 from hycal.serve.app import make_app
-from hycal.serve.security import Door
+from hycal.serve.security import Access
 from tests.serve.building import HOME, new_service, teach
 
 CHECKS = (not_a_server_error, status_code_conformance, response_schema_conformance)
@@ -22,7 +22,7 @@ CHECKS = (not_a_server_error, status_code_conformance, response_schema_conforman
 
 @pytest.fixture(scope="module")
 def schema(tmp_path_factory):
-    app = make_app(new_service(tmp_path_factory.mktemp("schema") / "m.hycal"), Door())
+    app = make_app(new_service(tmp_path_factory.mktemp("schema") / "m.hycal"), Access())
     return schemathesis.openapi.from_asgi("/openapi.json", app, headers={"host": "localhost"})
 
 

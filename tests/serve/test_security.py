@@ -13,8 +13,8 @@ from PIL import Image
 from starlette.responses import Response
 
 from hycal.errors import HyCalError
-from hycal.serve.security import Door, Guard
-from hycal.serve.server import address
+from hycal.serve.security import Access, Guard
+from hycal.serve.server import link
 from tests.serve.building import client_of, files, new_service, picture, teach
 
 TOKEN = "0123456789abcdef-token"
@@ -33,9 +33,9 @@ def test_names_of_this_machine_do(taught, host):
 
 @pytest.mark.parametrize("host", ["127.0.0.2", "::1"])
 def test_the_link_that_is_printed_opens_the_page(tmp_path, host):
-    door = Door(host)
-    with client_of(new_service(tmp_path / "m.hycal"), door) as client:
-        assert client.get(address(door, 8000)).status_code == 200
+    access = Access(host)
+    with client_of(new_service(tmp_path / "m.hycal"), access) as client:
+        assert client.get(link(access, 8000)).status_code == 200
         assert client.get("/", headers={"host": "127.0.0.3:8000"}).status_code == 403
 
 
@@ -67,16 +67,16 @@ def test_our_own_page_may(taught):
 
 def test_other_addresses_need_a_good_token():
     with pytest.raises(HyCalError, match="needs a token"):
-        Door("0.0.0.0")
+        Access("0.0.0.0")
     with pytest.raises(HyCalError, match="16 ASCII characters"):
-        Door("0.0.0.0", "short")
-    assert len(Door.opened("0.0.0.0", None).token) >= 32
-    assert Door.opened("127.0.0.1", None).token is None
+        Access("0.0.0.0", "short")
+    assert len(Access.safe("0.0.0.0", None).token) >= 32
+    assert Access.safe("127.0.0.1", None).token is None
 
 
 @pytest.fixture
 def locked(tmp_path):
-    with client_of(new_service(tmp_path / "m.hycal"), Door("0.0.0.0", TOKEN), follow_redirects=False) as client:
+    with client_of(new_service(tmp_path / "m.hycal"), Access("0.0.0.0", TOKEN), follow_redirects=False) as client:
         yield client
 
 
@@ -104,9 +104,9 @@ def test_the_token_as_header_or_cookie(locked):
 
 
 def test_a_token_of_any_characters_opens_by_the_printed_link(tmp_path):
-    door = Door("localhost", 'a+b&c#d%41 e=f;"g\\h?/ij')
-    with client_of(new_service(tmp_path / "m.hycal"), door) as client:
-        assert client.get(address(door, 8000)).status_code == 200
+    access = Access("localhost", 'a+b&c#d%41 e=f;"g\\h?/ij')
+    with client_of(new_service(tmp_path / "m.hycal"), access) as client:
+        assert client.get(link(access, 8000)).status_code == 200
         assert client.get("/api/info").status_code == 200  # by the cookie
 
 
@@ -195,7 +195,7 @@ def test_only_so_many_requests_are_let_in_and_the_others_are_told(tmp_path):
             await held.wait()
             await Response("done")(scope, receive, send)
 
-        guard = Guard(slow, Door(), most_bytes=1, most_requests=2)
+        guard = Guard(slow, Access(), most_bytes=1, most_requests=2)
         inside = [asyncio.create_task(ask(guard, "/api/info")) for _ in range(2)]
         await asyncio.sleep(0)
         refused = await ask(guard, "/api/info")

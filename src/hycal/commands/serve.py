@@ -42,15 +42,14 @@ def serve_command(
 
     for package in ("fastapi", "uvicorn", "python_multipart"):
         load_extra(package, extra="serve", why="`hycal serve`")
-    from hycal.serve.security import Door
-    from hycal.serve.server import address, check_free, run
+    from hycal.serve.security import Access
+    from hycal.serve.server import check_port, limit_heaps, link, run
     from hycal.serve.service import Service
-    from hycal.serve.threads import few_heaps
 
-    few_heaps()
-    door = Door.opened(host, token)
+    limit_heaps()
+    access = Access.safe(host, token)
     project, tower, problem = _open(model, encoder, weights)
-    check_free(door, port)
+    check_port(access, port)
     console = Console(stderr=True)
     state = project.state
     print_line(
@@ -58,8 +57,8 @@ def serve_command(
     )
     if problem:
         print_line(console, f"embeddings only: {problem}", label="warning", style="yellow")
-    print_line(console, address(door, port), label="open", style="green")
-    run(Service(project, tower, why_no_encoder=problem), door, port)
+    print_line(console, link(access, port), label="open", style="green")
+    run(Service(project, tower, why_no_encoder=problem), access, port)
 
 
 def _open(model: Path, encoder: str | None, weights: Path | None) -> tuple[Project, Encoder | None, str]:

@@ -49,6 +49,11 @@ class Entry:
     after: str
     undo: Undo | None = None
 
+    @property
+    def undoable(self) -> bool:
+        """Whether an undo can take it back."""
+        return self.undo is not None
+
 
 History = tuple[Entry, ...]
 

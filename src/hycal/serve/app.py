@@ -21,86 +21,90 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hycal._version import __version__
 from hycal.errors import HyCalError, MovedOnError, StorageError
 from hycal.project import LockedError
-from hycal.serve import serializers
-from hycal.serve.compaction import settling
-from hycal.serve.embeddings import EMBEDDINGS, PREFIX, AnswersToEmbeddings
-from hycal.serve.routes import api
-from hycal.serve.security import Door, Guard
+from hycal.serve.compaction import compacting
+from hycal.serve.embeddings import EMBEDDINGS, PREFIX, EmbeddingsEndpoint
+from hycal.serve.routes import router
+from hycal.serve.schemas import json_text
+from hycal.serve.security import Access, Guard
 from hycal.serve.service import Service, UnknownImageError
 
 PAGE = Path(__file__).with_name("page")
-MOST_FAULTS, LONGEST_PLACE = 10, 100  # of a malformed request, that are told
+MOST_FAULTS, LONGEST_PLACE = 10, 100  # of a malformed request, in the response
 
 
-def make_app(service: Service, door: Door | None = None) -> ASGIApp:
-    """Return the application of one service behind a door; by default that of this machine alone."""
+def make_app(service: Service, access: Access | None = None) -> ASGIApp:
+    """Return the application of one service; by default only this machine has access."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         threading.Thread(target=service.warm, name="hycal-warming", daemon=True).start()
-        with settling(service.project):
+        with compacting(service.project):
             yield
 
     app = FastAPI(
         title="hycal",
         version=__version__,
         description="One model: classify images, correct answers, learn, forget, undo.",
-        docs_url=None,  # they load scripts from elsewhere; the document itself is at /openapi.json
+        docs_url=None,  # these pages load scripts from other hosts; the document itself is at /openapi.json
         redoc_url=None,
         lifespan=lifespan,
     )
-    for kind, tell in _TELLING.items():
-        app.add_exception_handler(kind, tell)
-    embeddings, limits = AnswersToEmbeddings(service), service.limits
-    app.include_router(api(service, embeddings))
+    for kind, handler in _HANDLERS.items():
+        app.add_exception_handler(kind, handler)
+    embeddings, limits = EmbeddingsEndpoint(service), service.limits
+    app.state.service, app.state.embeddings = service, embeddings  # the routes find them here
+    app.include_router(router)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     return Guard(
-        _short_cut(app, embeddings), door or Door(), most_bytes=limits.request_bytes, most_requests=limits.requests
+        _with_short_cut(app, embeddings),
+        access or Access(),
+        most_bytes=limits.request_bytes,
+        most_requests=limits.requests,
     )
 
 
-def _short_cut(app: ASGIApp, embeddings: AnswersToEmbeddings) -> ASGIApp:
-    """Return `app` with a shorter way for embeddings, which programs send by the thousand; one with options goes round.
+def _with_short_cut(app: ASGIApp, embeddings: EmbeddingsEndpoint) -> ASGIApp:
+    """Return `app` with a short cut for embeddings, which programs send by the thousand.
 
     What the framework does for every request, from finding the route to checking its parameters, takes as long as the
-    answer to one row.
+    answer to one row. A request with options takes the usual way.
     """
-    place = PREFIX + EMBEDDINGS
-    handlers: dict[Any, Any] = {HTTPException: http_exception_handler, **_TELLING}
-    short = Starlette(routes=[Route(place, embeddings.__call__, methods=["POST"])], exception_handlers=handlers)
+    path = PREFIX + EMBEDDINGS
+    handlers: dict[Any, Any] = {HTTPException: http_exception_handler, **_HANDLERS}
+    short = Starlette(routes=[Route(path, embeddings.__call__, methods=["POST"])], exception_handlers=handlers)
 
-    async def either(scope: Scope, receive: Receive, send: Send) -> None:
-        plain = scope["type"] == "http" and scope["path"] == place and scope["method"] == "POST"
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+        plain = scope["type"] == "http" and scope["path"] == path and scope["method"] == "POST"
         await (short if plain and not scope["query_string"] else app)(scope, receive, send)
 
-    return either
+    return dispatch
 
 
-def _telling(status: int) -> Callable[[Request, Any], Awaitable[Response]]:
-    async def tell(request: Request, error: Exception) -> Response:
-        return JSONResponse({"detail": serializers.text(str(error))}, status_code=status)
+def _handler(status: int) -> Callable[[Request, Any], Awaitable[Response]]:
+    async def respond(request: Request, error: Exception) -> Response:
+        return JSONResponse({"detail": json_text(str(error))}, status_code=status)
 
-    return tell
+    return respond
 
 
-async def _tell_faults(request: Request, error: RequestValidationError) -> Response:
-    """Tell where a request is malformed and what was expected there, never what it held: JSON may not carry it back."""
+async def _describe_faults(request: Request, error: RequestValidationError) -> Response:
+    """Say where a request is malformed and what was expected there, but never repeat it: JSON may not carry it."""
     faults = [
-        {"loc": [_place(step) for step in fault["loc"]], "msg": fault["msg"], "type": fault["type"]}
+        {"loc": [_describe_place(step) for step in fault["loc"]], "msg": fault["msg"], "type": fault["type"]}
         for fault in error.errors()[:MOST_FAULTS]
     ]
     return JSONResponse({"detail": faults}, status_code=422)
 
 
-def _place(step: str | int) -> str | int:
-    return serializers.text(step[:LONGEST_PLACE]) if isinstance(step, str) else step
+def _describe_place(step: str | int) -> str | int:
+    return json_text(step[:LONGEST_PLACE]) if isinstance(step, str) else step
 
 
-_TELLING: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {
-    RequestValidationError: _tell_faults,
-    LockedError: _telling(503),
-    StorageError: _telling(507),
-    UnknownImageError: _telling(404),
-    MovedOnError: _telling(409),
-    HyCalError: _telling(400),
+_HANDLERS: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {
+    RequestValidationError: _describe_faults,
+    LockedError: _handler(503),
+    StorageError: _handler(507),
+    UnknownImageError: _handler(404),
+    MovedOnError: _handler(409),
+    HyCalError: _handler(400),
 }

@@ -1,8 +1,10 @@
-"""Questions that wait at the same moment are answered in one go, by one thread that is kept.
+"""Batches of requests, and the few threads that do the work for all clients.
 
-Scoring sixteen rows costs little more than scoring one, so the more clients ask, the less each answer costs. One thread
-is enough, since scoring takes every core by itself where that helps; and whoever waits, waits without a thread: each
-of them would keep work space and a heap of the allocator for good.
+Scoring sixteen rows costs little more than scoring one, so requests that wait at the same time are answered in one
+call. One thread is enough, because scoring uses every core by itself where that helps.
+
+A request that waits holds no thread. This matters for memory: the allocator gives every thread a heap of its own, and a
+heap keeps what it once needed for a batch. With dozens of threads a server would grow for hours.
 """
 
 from __future__ import annotations
@@ -11,26 +13,41 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
+from functools import partial
 from typing import Generic, TypeVar
 
+from hycal.parallel.threads import kept_threads
+
+T = TypeVar("T")
 Q = TypeVar("Q")
 A = TypeVar("A")
 
+# Count and name of the threads for each kind of work.
+ANSWERING = 1, "hycal-answering"  # scoring uses every core by itself where that helps
+EMBEDDING = 1, "hycal-embedding"  # so does the encoder
+BULK = 2, "hycal-bulk"  # requests of many rows; small requests do not wait for them
 
-class Together(Generic[Q, A]):
-    """A function of many questions, asked one question at a time by many.
+
+async def run_on(threads: tuple[int, str], work: Callable[..., T], *args: object, **options: object) -> T:
+    """Return `work(*args, **options)`, run by one of `threads`."""
+    pool = kept_threads(*threads)
+    return await asyncio.get_running_loop().run_in_executor(pool, partial(work, *args, **options))
+
+
+class Batcher(Generic[Q, A]):
+    """Collect the questions that wait at the same time, and answer them in one call.
 
     Parameters
     ----------
     answer : callable
-        Takes questions, returns the answer to each in their order. An exception that stands in the place of an answer
-        is raised where that question was asked; one that is raised ends all of them.
+        Takes questions and returns their answers in the same order. An exception in the place of an answer is raised
+        for that question; an exception that `answer` raises is raised for all of them.
     thread : Executor
-        Of one thread.
+        An executor of one thread.
     weigh : callable
-        The weight of a question.
+        Returns the weight of a question.
     most : int
-        The weight that is answered in one go; a question heavier than that is answered alone.
+        The largest weight of one batch. A heavier question is a batch of its own.
     """
 
     def __init__(
@@ -51,33 +68,33 @@ class Together(Generic[Q, A]):
         """Return the answer to `question`."""
         future: Future[A] = Future()
         self._waiting.append((question, future))
-        self._thread.submit(self._answer_some)
+        self._thread.submit(self._answer_batch)
         return await asyncio.wrap_future(future)
 
-    def _answer_some(self) -> None:
-        """Answer what waits, as much as may go together; nothing, if an earlier call took it along."""
-        taken = self._taken()
-        if not taken:
+    def _answer_batch(self) -> None:
+        """Answer one batch of waiting questions; an earlier call may have left none."""
+        batch = self._next_batch()
+        if not batch:
             return
         answers: Sequence[A | Exception]
         try:
-            answers = self._answer([question for question, _ in taken])
+            answers = self._answer([question for question, _ in batch])
         except Exception as error:
-            answers = [error] * len(taken)
-        for (_, future), answer in zip(taken, answers, strict=True):
+            answers = [error] * len(batch)
+        for (_, future), answer in zip(batch, answers, strict=True):
             if isinstance(answer, Exception):
                 future.set_exception(answer)
             else:
                 future.set_result(answer)
 
-    def _taken(self) -> list[tuple[Q, Future[A]]]:
-        taken: list[tuple[Q, Future[A]]] = []
+    def _next_batch(self) -> list[tuple[Q, Future[A]]]:
+        batch: list[tuple[Q, Future[A]]] = []
         weight = 0
         while self._waiting:
             weight += self._weigh(self._waiting[0][0])
-            if taken and weight > self._most:
+            if batch and weight > self._most:
                 break
             question, future = self._waiting.popleft()
             if future.set_running_or_notify_cancel():
-                taken.append((question, future))
-        return taken
+                batch.append((question, future))
+        return batch

@@ -1,72 +1,115 @@
-"""Results that belong to one state of the model, and are worth keeping until there is another."""
+"""What the server keeps in memory: results for the last state of the model, and the last images that clients sent."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from hycal.parallel.threads import one_blas_thread
-from hycal.project import Shelf, State
+from hycal.project import Example, Shelf, State
 from hycal.validation import Label
 
 T = TypeVar("T")
 Shelves = Mapping[Label, Shelf]
 
-_SHARE = 10
+_ONE_IN = 10  # classes may have changed
 
 
 def unchanged(before: Shelves, now: Shelves) -> bool:
-    """Whether every class is what it was."""
-    return _changed(before, now) == 0
+    """Whether no class changed."""
+    return _count_changed(before, now) == 0
 
 
-def much_the_same(before: Shelves, now: Shelves) -> bool:
-    """Whether nine of ten classes are what they were."""
-    return _SHARE * _changed(before, now) <= len(now)
+def mostly_unchanged(before: Shelves, now: Shelves) -> bool:
+    """Whether at most 10% of the classes changed."""
+    return _ONE_IN * _count_changed(before, now) <= len(now)
 
 
-def same_classes(before: Shelves, now: Shelves) -> bool:
-    """Whether there are the same classes, nine of ten of them what they were."""
-    return before.keys() == now.keys() and much_the_same(before, now)
+def same_labels(before: Shelves, now: Shelves) -> bool:
+    """Whether the labels are the same, and at most 10% of the classes changed."""
+    return before.keys() == now.keys() and mostly_unchanged(before, now)
 
 
-def _changed(before: Shelves, now: Shelves) -> int:
+def _count_changed(before: Shelves, now: Shelves) -> int:
     return sum(now.get(label) is not before.get(label) for label in {**before, **now})
 
 
-class Latest(Generic[T]):
-    """A function of a state whose last result is kept; whoever asks while it is computed waits for it.
+class CachedResult(Generic[T]):
+    """A function of a state that keeps its last result. Callers wait while another caller computes it.
 
     Parameters
     ----------
     function : callable
-    still : callable
-        Whether a result for the first shelves will do for the second.
+    valid : callable
+        Whether a result for the first shelves is good enough for the second.
     """
 
     def __init__(
-        self, function: Callable[[State], T], *, still: Callable[[Shelves, Shelves], bool] = unchanged
+        self, function: Callable[[State], T], *, valid: Callable[[Shelves, Shelves], bool] = unchanged
     ) -> None:
         self._function = function
-        self._still = still
+        self._valid = valid
         self._last: tuple[Shelves, T] | None = None
-        self._checked: Shelves | None = None  # for which the last result will do: many ask of one state
+        self._checked: Shelves | None = None  # the last result is valid for these; most requests have them
         self._computing = threading.Lock()
 
     def __call__(self, state: State) -> T:
         """Return the result for `state`."""
         with self._computing:
-            if self._last is None or not self._will_do(self._last[0], state.shelves):
-                with one_blas_thread():  # a product on all cores would hold up the answers that others wait for
+            if self._last is None or not self._is_valid(self._last[0], state.shelves):
+                with one_blas_thread():  # a product on all cores would delay the answers to others
                     self._last = state.shelves, self._function(state)
             self._checked = state.shelves
             return self._last[1]
 
-    def _will_do(self, before: Shelves, now: Shelves) -> bool:
-        return now is self._checked or self._still(before, now)
+    def _is_valid(self, before: Shelves, now: Shelves) -> bool:
+        return now is self._checked or self._valid(before, now)
 
-    def at_hand(self, state: State) -> T:
-        """Return the last result, however old it is; the one for `state` only if there is none at all."""
+    def last(self, state: State) -> T:
+        """Return the last result, however old it is. Only the first call computes one, for `state`."""
         last = self._last
         return self(state) if last is None else last[1]
+
+
+class RecentImages:
+    """The images that clients sent last, embedded, by content hash. When it is full, the least recently used go.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> images = RecentImages(most=2)
+    >>> one, two, three = (Example(np.eye(3, dtype=np.float32)[i]) for i in range(3))
+    >>> images.put([one, two]); images.get(one.identity) is one
+    True
+    >>> images.put([three]); images.get(two.identity) is None
+    True
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._examples: OrderedDict[bytes, Example] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, examples: Iterable[Example]) -> None:
+        """Keep `examples`."""
+        with self._lock:
+            for example in examples:
+                self._examples[example.identity] = example
+                self._examples.move_to_end(example.identity)
+            while len(self._examples) > self._most:
+                self._examples.popitem(last=False)
+
+    def get(self, identity: bytes) -> Example | None:
+        """Return the image of this content hash, or None."""
+        with self._lock:
+            if identity in self._examples:
+                self._examples.move_to_end(identity)
+            return self._examples.get(identity)
+
+    def drop(self, identities: Iterable[bytes]) -> None:
+        """Remove these images."""
+        with self._lock:
+            for identity in identities:
+                self._examples.pop(identity, None)

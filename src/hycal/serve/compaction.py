@@ -1,5 +1,7 @@
-"""Changes move from the journal into the model file when nobody is changing anything, when they are many, and when the
-server ends."""
+"""Compaction: changes move from the journal into the model file.
+
+It happens when the model has not changed for some seconds, when the journal is long, and when the server ends.
+"""
 
 from __future__ import annotations
 
@@ -13,34 +15,34 @@ from hycal.project import Project
 from hycal.project.project import MOST_FRAMES
 
 SECONDS_OF_QUIET = 2.0
-MANY = MOST_FRAMES // 2  # changes: beyond MOST_FRAMES, the next one would have to wait for the file
+MANY_CHANGES = MOST_FRAMES // 2  # at MOST_FRAMES the next change would have to wait for the file
 _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def settling(project: Project, *, seconds: float = SECONDS_OF_QUIET) -> Iterator[None]:
-    """Let the file take the journal in when the model did not change for some seconds, or often, and at the end."""
+def compacting(project: Project, *, seconds: float = SECONDS_OF_QUIET) -> Iterator[None]:
+    """Compact the project in a thread while the block runs, and once more at its end."""
     ending = threading.Event()
 
     def work() -> None:
         last = project.state
         while not ending.wait(seconds):
-            if project.state is last or project.waiting >= MANY:
-                _settle(project)
+            if project.state is last or project.waiting >= MANY_CHANGES:
+                _compact(project)
             last = project.state
 
-    thread = threading.Thread(target=work, name="hycal-settling", daemon=True)
+    thread = threading.Thread(target=work, name="hycal-compaction", daemon=True)
     thread.start()
     try:
         yield
     finally:
         ending.set()
         thread.join()
-        _settle(project)
+        _compact(project)
 
 
-def _settle(project: Project) -> None:
+def _compact(project: Project) -> None:
     try:
         project.close()
-    except (HyCalError, OSError) as error:  # the journal stays, and nothing is lost
+    except (HyCalError, OSError) as error:  # the journal stays, so nothing is lost
         _log.warning("changes stay in the journal for now: %s", error)

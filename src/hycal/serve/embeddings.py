@@ -1,6 +1,6 @@
-"""Embeddings as clients send them, JSON for convenience, .npy for speed, and the answers to them.
+"""Requests that hold embeddings, as JSON for convenience or .npy for speed, and the responses to them.
 
-Nothing in them is executed.
+Nothing in a request is executed.
 """
 
 from __future__ import annotations
@@ -17,44 +17,23 @@ from starlette.responses import Response
 
 from hycal.errors import HyCalError
 from hycal.parallel.threads import kept_threads
-from hycal.serve import serializers
-from hycal.serve.asking import Rows
-from hycal.serve.batching import Together
+from hycal.serve.batching import ANSWERING, BULK, Batcher, run_on
+from hycal.serve.schemas import EmbeddingsIn
+from hycal.serve.serializers import encode_ranking
 from hycal.serve.service import Service, Stopwatch
-from hycal.serve.threads import ANSWERING, BULK, on
 from hycal.validation import Floats
 
 NPY = "application/octet-stream"
 PREFIX, EMBEDDINGS = "/api", "/classify-embeddings"
-TOP = 5  # classes that are told for each row if nobody says how many
-_TOGETHER = 2**19 + 2**10  # bytes of questions answered in one go: 256 rows of 512 numbers, and an .npy header
-
-
-class AnswersToEmbeddings:
-    """The answer to a request with embeddings; those that are small and wait at the same time are scored together."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._together = Together(
-            partial(answers_to, service), kept_threads(*ANSWERING), weigh=lambda asked: len(asked.body), most=_TOGETHER
-        )
-
-    async def __call__(self, request: Request, top: int = TOP, unknown: float | None = None) -> Response:
-        """Return JSON of `shapes.Answers`."""
-        asked = Question(await request.body(), request.headers.get("content-type", ""), top, unknown)
-        if len(asked.body) <= _TOGETHER:
-            return Response(await self._together(asked), media_type="application/json")
-        (told,) = await on(BULK, answers_to, self._service, [asked])
-        if isinstance(told, Exception):
-            raise told
-        return Response(told, media_type="application/json")
+TOP = 5  # candidates for each row if the request does not say how many
+_BATCH_BYTES = 2**19 + 2**10  # of the requests in one batch: 256 rows of 512 numbers, and an .npy header
 
 
 @dataclass(frozen=True)
-class Question:
-    """Embeddings as they came: a body and its media type; how many classes to tell for each, and whether any fits.
+class EmbeddingsRequest:
+    """A body of embeddings and its media type, how many candidates to name, and whether to look for unknown rows.
 
-    `unknown` is the share of learned images that may be taken for unknown; None does not ask.
+    `unknown` is the share of learned images that may be called unknown; None does not ask.
     """
 
     body: bytes
@@ -63,27 +42,50 @@ class Question:
     unknown: float | None = None
 
 
-def answers_to(service: Service, questions: Sequence[Question]) -> list[bytes | Exception]:
-    """Return JSON of `shapes.Answers` for each question, all of one model; a HyCalError for what makes no sense."""
+class EmbeddingsEndpoint:
+    """The endpoint for embeddings. Small requests that wait at the same time are scored in one batch."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._batcher = Batcher(
+            partial(answer_requests, service),
+            kept_threads(*ANSWERING),
+            weigh=lambda request: len(request.body),
+            most=_BATCH_BYTES,
+        )
+
+    async def __call__(self, request: Request, top: int = TOP, unknown: float | None = None) -> Response:
+        """Return JSON of `schemas.AnswersOut`."""
+        asked = EmbeddingsRequest(await request.body(), request.headers.get("content-type", ""), top, unknown)
+        if len(asked.body) <= _BATCH_BYTES:
+            return Response(await self._batcher(asked), media_type="application/json")
+        (answer,) = await run_on(BULK, answer_requests, self._service, [asked])
+        if isinstance(answer, Exception):
+            raise answer
+        return Response(answer, media_type="application/json")
+
+
+def answer_requests(service: Service, requests: Sequence[EmbeddingsRequest]) -> list[bytes | Exception]:
+    """Return JSON of `schemas.AnswersOut` for each request, all from one model; a HyCalError for a faulty request."""
     try:
-        rows = [rows_of(question.body, question.kind, most=service.limits.rows) for question in questions]
-        return list(_told(service, questions, rows))
+        rows = [rows_of(request.body, request.kind, most=service.limits.rows) for request in requests]
+        return list(_answer_batch(service, requests, rows))
     except HyCalError as error:
-        if len(questions) == 1:
+        if len(requests) == 1:
             return [error]
-    return [answer for question in questions for answer in answers_to(service, [question])]  # one spoilt it for all
+    # One request is faulty: each is answered alone, so that the others still get their answers.
+    return [answer for request in requests for answer in answer_requests(service, [request])]
 
 
-def _told(service: Service, questions: Sequence[Question], rows: Sequence[Floats]) -> Iterator[bytes]:
+def _answer_batch(service: Service, requests: Sequence[EmbeddingsRequest], rows: Sequence[Floats]) -> Iterator[bytes]:
     state, watch = service.state, Stopwatch()
     with watch.on("answering"):
-        found = service.ranking(state, _stacked(rows), top=max(question.top for question in questions))
+        found = service.ranking(state, _stacked(rows), top=max(request.top for request in requests))
     first = 0
-    for question, asked in zip(questions, rows, strict=True):
-        part = found.part(slice(first, first + len(asked)), top=question.top)
-        unknown = service.unknown(state, asked, question.unknown)
-        yield serializers.answers_to_embeddings(state, part, unknown, watch.spent)
-        first += len(asked)
+    for request, own in zip(requests, rows, strict=True):
+        part = found.part(slice(first, first + len(own)), top=request.top)
+        yield encode_ranking(state, part, service.unknown(state, own, request.unknown), watch.spent)
+        first += len(own)
 
 
 def _stacked(rows: Sequence[Floats]) -> Floats:
@@ -114,8 +116,8 @@ def _from_npy(body: bytes) -> Floats:
 
 def _from_json(body: bytes) -> Floats:
     try:
-        rows = Rows.model_validate_json(body).rows
-        with np.errstate(over="ignore"):  # what is too large becomes infinite, and the classifier refuses it
+        rows = EmbeddingsIn.model_validate_json(body).rows
+        with np.errstate(over="ignore"):  # too large numbers become infinite, and the classifier refuses them
             return np.array(rows, dtype=np.float32)
     except ValidationError as error:
         first = error.errors()[0]

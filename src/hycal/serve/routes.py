@@ -1,204 +1,253 @@
-"""The API: each route asks the service and tells what it found."""
+"""The API: each route calls the service, and returns a schema. CONTRIBUTING.md shows how to add one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, File, Query, Request, Response, UploadFile
+from fastapi import APIRouter, Depends, File, Query, Request, Response, UploadFile
 from fastapi.concurrency import run_in_threadpool
 
 from hycal._version import __version__
 from hycal.errors import HyCalError
 from hycal.project import Receipt, find_class
-from hycal.serve import asking, schemas, serializers
-from hycal.serve.embeddings import EMBEDDINGS, NPY, PREFIX, TOP, AnswersToEmbeddings
-from hycal.serve.service import Look, Service, Stopwatch, Upload
-from hycal.serve.threads import ANSWERING, LOOKING, on
+from hycal.serve import schemas
+from hycal.serve.batching import ANSWERING, EMBEDDING, run_on
+from hycal.serve.embeddings import EMBEDDINGS, NPY, PREFIX, TOP
+from hycal.serve.serializers import (
+    describe_answer,
+    describe_change,
+    describe_classes,
+    describe_image,
+    describe_map,
+    describe_model,
+)
+from hycal.serve.service import SentImage, Service, Stopwatch, Upload
 
-Top = Annotated[int, Query(ge=1, le=50, description="Classes to tell for each image.")]
+
+async def _service(request: Request) -> Service:
+    return request.app.state.service
+
+
+TheService = Annotated[Service, Depends(_service)]
+Top = Annotated[int, Query(ge=1, le=50, description="Classes to name for each image.")]
 Why = Annotated[bool, Query(description="Add the evidence: shares of the score, nearest learned images.")]
 Unknown = Annotated[
     float | None,
-    Query(gt=0, lt=1, description="Tell which fit no learned class, where this share of learned images may be wrong."),
+    Query(gt=0, lt=1, description="Say which fit no learned class, where this share of learned images may be wrong."),
 ]
 Files = Annotated[list[UploadFile], File(description="Image files.")]
 
-_REFUSALS: dict[int | str, dict[str, Any]] = {
-    400: {"model": schemas.Problem, "description": "The request makes no sense for this model."},
-    401: {"model": schemas.Problem, "description": "The token is missing."},
-    403: {"model": schemas.Problem, "description": "Asked from another web site, or under another name."},
-    404: {"model": schemas.Problem, "description": "The image is not at hand; send it again."},
-    409: {"model": schemas.Problem, "description": "The model is not the one that the change was meant for."},
-    413: {"model": schemas.Problem, "description": "Larger than the limits allow."},
-    503: {"model": schemas.Problem, "description": "Another program is changing the model, or too many ask at once."},
-    507: {"model": schemas.Problem, "description": "The disk is full, or the folder may not be written."},
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": schemas.ProblemOut, "description": "The request makes no sense for this model."},
+    401: {"model": schemas.ProblemOut, "description": "The token is missing."},
+    403: {"model": schemas.ProblemOut, "description": "Sent by another web site, or under another name."},
+    404: {"model": schemas.ProblemOut, "description": "The server does not have the image; send it again."},
+    409: {"model": schemas.ProblemOut, "description": "The model is not the one that the change was meant for."},
+    413: {"model": schemas.ProblemOut, "description": "Larger than the limits allow."},
+    503: {
+        "model": schemas.ProblemOut,
+        "description": "Another program is changing the model, or too many requests came at once.",
+    },
+    507: {"model": schemas.ProblemOut, "description": "The disk is full, or the folder may not be written."},
 }
 
-
-def api(service: Service, embeddings: AnswersToEmbeddings) -> APIRouter:
-    """Return the routes of one service."""
-    router = APIRouter(prefix=PREFIX, responses=_REFUSALS)
-    _reading(router, service)
-    _answering(router, service, embeddings)
-    _changing(router, service)
-    return router
+router = APIRouter(prefix=PREFIX, responses=_ERRORS)
 
 
-def _reading(router: APIRouter, service: Service) -> None:
-    @router.get("/health", summary="Whether the server is there")
-    def health() -> schemas.Health:
-        return schemas.Health(status="ok", version=__version__)
-
-    @router.get("/info", summary="The model as a whole")
-    def info() -> schemas.Info:
-        return serializers.info(service, service.state)
-
-    @router.get("/classes", summary="Classes with their images")
-    def classes() -> schemas.Classes:
-        return serializers.classes(service.state)
-
-    @router.get("/examples", summary="The learned images of one class")
-    def examples(label: Annotated[str, Query(max_length=200)]) -> schemas.Examples:
-        state = service.state
-        target = find_class(state, label)
-        (found,) = target.images
-        shelf = state.shelves[found]
-        return schemas.Examples(label=target.name, examples=[serializers.example(item) for item in shelf.examples])
-
-    @router.get("/accuracy", summary="Leave-one-out accuracy, confusions, images that look mislabelled")
-    def accuracy() -> schemas.Accuracy:
-        state = service.state
-        return serializers.accuracy(state, service.advice(state))
-
-    @router.get("/map", summary="The classes in two dimensions")
-    def class_map() -> schemas.Map:
-        return serializers.class_map(service, service.state)
-
-    @router.get("/history", summary="Accepted changes, newest first")
-    def history() -> schemas.History:
-        return schemas.History(entries=[serializers.event(entry) for entry in reversed(service.state.history)])
-
-    @router.get(
-        "/thumbnails/{image}",
-        summary="A small picture of an image",
-        response_class=Response,
-        responses={200: {"content": {"image/jpeg": {}}, "description": "A JPEG."}},
-    )
-    def thumbnail(image: str) -> Response:
-        picture = service.image(image).thumbnail
-        if not picture:
-            return Response(status_code=404)
-        return Response(
-            picture, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=31536000, immutable"}
-        )
+@router.get("/health", summary="Whether the server is running")
+def health() -> schemas.HealthOut:
+    """The only route that needs no token."""
+    return schemas.HealthOut(status="ok", version=__version__)
 
 
-def _answering(router: APIRouter, service: Service, embeddings: AnswersToEmbeddings) -> None:
-    def told(looks: Sequence[Look], top: int, why: bool, error: float | None, watch: Stopwatch) -> schemas.Answers:
-        state = service.state
-        usable = [look.example.row for look in looks if look.example is not None]
-        with watch.on("answering"):
-            found = iter(service.answers(state, usable, top=top, why=why))
-            unknown = iter(service.unknown(state, usable, error))
-        told = [
-            serializers.answer(state, look, (), None)
-            if look.example is None
-            else serializers.answer(state, look, next(found), next(unknown))
-            for look in looks
-        ]
-        return schemas.Answers(model=state.hash, answers=told, milliseconds=watch.spent)
-
-    def again(images: Sequence[str], top: int, why: bool, error: float | None) -> schemas.Answers:
-        return told([service.look_again(image) for image in images], top, why, error, Stopwatch())
-
-    @router.post("/classify", summary="Classify images")
-    async def classify(files: Files, top: Top = TOP, why: Why = False, unknown: Unknown = None) -> schemas.Answers:
-        looks, watch = await on(LOOKING, _looked, service, files)
-        return await on(ANSWERING, told, looks, top, why, unknown, watch)
-
-    @router.post("/answers", summary="Classify images that were sent before")
-    async def answers(
-        asked: asking.Images, top: Top = TOP, why: Why = False, unknown: Unknown = None
-    ) -> schemas.Answers:
-        return await on(ANSWERING, again, asked.images, top, why, unknown)
-
-    @router.post(
-        EMBEDDINGS,
-        summary="Classify embeddings",
-        response_model=schemas.Answers,
-        description='JSON `{"rows": [[...], ...]}`, or the bytes of a float32 .npy file of shape (n, d).',
-        openapi_extra={
-            "requestBody": {
-                "required": True,
-                "content": {
-                    "application/json": {"schema": asking.Rows.model_json_schema()},
-                    NPY: {"schema": {"type": "string", "format": "binary"}},
-                },
-            }
-        },
-    )
-    async def classify_embeddings(request: Request, top: Top = TOP, unknown: Unknown = None) -> Response:
-        return await embeddings(request, top, unknown)
+@router.get("/info", summary="The model as a whole")
+def info(service: TheService) -> schemas.InfoOut:
+    """Name, hash, size, what the next undo takes back, and the limits of the server."""
+    return describe_model(service, service.state)
 
 
-def _looked(service: Service, files: Sequence[UploadFile]) -> tuple[list[Look], Stopwatch]:
-    watch = Stopwatch()
-    with watch.on("embedding"):
-        return service.look(_uploads(files, service)), watch
+@router.get("/classes", summary="Classes with their images")
+def classes(service: TheService) -> schemas.ClassesOut:
+    """All classes, each with the number of its images and the hashes of the first few."""
+    state = service.state
+    return schemas.ClassesOut(model=state.hash, classes=describe_classes(state, state.labels))
 
 
-def _changing(router: APIRouter, service: Service) -> None:
-    def changed(change: Callable[[], Receipt]) -> schemas.Changed:
-        watch = Stopwatch()
-        with watch.on("changing"):
-            receipt = change()
-        return serializers.changed(service, service.state, receipt, watch.spent)
-
-    def corrected(receipt: schemas.Changed, image: str, top: int, why: bool) -> schemas.Corrected:
-        state, example = service.state, service.image(image)
-        watch = Stopwatch(dict(receipt.milliseconds))
-        with watch.on("answering"):
-            found = service.answer_at_once(state, example, top=top, why=why)
-        told = serializers.answer(state, Look(example.name, example), found, None)
-        return schemas.Corrected(**{**vars(receipt), "milliseconds": watch.spent}, answer=told)
-
-    def seen(files: Sequence[UploadFile]) -> schemas.SeenImages:
-        looks, watch = _looked(service, files)
-        state = service.state
-        return schemas.SeenImages(images=[serializers.seen(state, look) for look in looks], milliseconds=watch.spent)
-
-    @router.post("/images", summary="Send images to learn them afterwards; nothing is learned yet")
-    async def images(files: Files) -> schemas.SeenImages:
-        return await on(LOOKING, seen, files)
-
-    @router.post("/learn", summary="Learn images that were sent before, in one step")
-    def learn(asked: asking.Learning) -> schemas.Changed:
-        return changed(lambda: service.learn(asked.labels))
-
-    @router.post("/correct", summary="Say what an image shows")
-    async def correct(asked: asking.Correcting, top: Top = TOP, why: Why = False) -> schemas.Corrected:
-        receipt = await run_in_threadpool(changed, lambda: service.correct(asked.image, asked.label))
-        return await on(ANSWERING, corrected, receipt, asked.image, top, why)
-
-    @router.post("/rename", summary="Rename a class or a domain")
-    def rename(asked: asking.Renaming) -> schemas.Changed:
-        return changed(lambda: service.rename(asked.old, asked.new))
-
-    @router.post("/forget", summary="Forget a class, a domain or an image, exactly")
-    def forget(asked: asking.Forgetting) -> schemas.Changed:
-        target = asked.name if asked.image is None else bytes.fromhex(asked.image)
-        assert target is not None
-        return changed(lambda: service.forget(target, for_good=asked.for_good))
-
-    @router.post("/undo", summary="Take the last change back")
-    def undo(asked: asking.Undoing | None = None) -> schemas.Changed:
-        only_if = None if asked is None else asked.only_if
-        return changed(lambda: service.project.undo(only_if=only_if))
+@router.get("/examples", summary="The learned images of one class")
+def examples(service: TheService, label: Annotated[str, Query(max_length=200)]) -> schemas.ExamplesOut:
+    """All learned images of the class `label`."""
+    state = service.state
+    target = find_class(state, label)
+    (found,) = target.images
+    return schemas.ExamplesOut.model_validate({"label": target.name, "examples": state.shelves[found].examples})
 
 
-def _uploads(files: Sequence[UploadFile], service: Service) -> list[Upload]:
-    most = service.limits.images
+@router.get("/accuracy", summary="Leave-one-out accuracy, confusions, images that look mislabelled")
+def accuracy(service: TheService) -> schemas.AccuracyOut:
+    """Each learned image is judged by the model without it. Computed once for each model."""
+    state = service.state
+    advice = service.advice(state)
+    if advice is None:
+        return schemas.AccuracyOut(model=state.hash, overall=None, classes=[], suspects=[])
+    overall = advice.overall if advice.overall.total else None
+    return schemas.AccuracyOut.model_validate({**vars(advice), "model": state.hash, "overall": overall})
+
+
+@router.get("/map", summary="The classes in two dimensions")
+def class_map(service: TheService) -> schemas.MapOut:
+    """The class means in the plane where they differ most."""
+    state = service.state
+    return describe_map(state, service.map(state))
+
+
+@router.get("/history", summary="Accepted changes, newest first")
+def history(service: TheService) -> schemas.HistoryOut:
+    """Each change has the hash of the model before and after."""
+    return schemas.HistoryOut.model_validate({"entries": service.state.history[::-1]})
+
+
+@router.get(
+    "/thumbnails/{image}",
+    summary="A small picture of an image",
+    response_class=Response,
+    responses={200: {"content": {"image/jpeg": {}}, "description": "A JPEG."}},
+)
+def thumbnail(service: TheService, image: str) -> Response:
+    """The thumbnail of an image that was learned, or sent lately, by its content hash."""
+    picture = service.image(image).thumbnail
+    if not picture:
+        return Response(status_code=404)
+    return Response(picture, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=31536000, immutable"})
+
+
+@router.post("/classify", summary="Classify images")
+async def classify(
+    service: TheService, files: Files, top: Top = TOP, why: Why = False, unknown: Unknown = None
+) -> schemas.AnswersOut:
+    """An image that cannot be used has a problem instead of candidates."""
+    images, watch = await run_on(EMBEDDING, _receive, service, files)
+    return await run_on(ANSWERING, _answer, service, images, top, why, unknown, watch)
+
+
+@router.post("/answers", summary="Classify images that were sent before")
+async def answers(
+    service: TheService, body: schemas.AnswersIn, top: Top = TOP, why: Why = False, unknown: Unknown = None
+) -> schemas.AnswersOut:
+    """An image that the server does not have any more has a problem instead of candidates."""
+    return await run_on(ANSWERING, _answer_again, service, body.images, top, why, unknown)
+
+
+@router.post(
+    EMBEDDINGS,
+    summary="Classify embeddings",
+    response_model=schemas.AnswersOut,
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": schemas.EmbeddingsIn.model_json_schema()},
+                NPY: {"schema": {"type": "string", "format": "binary"}},
+            },
+        }
+    },
+)
+async def classify_embeddings(request: Request, top: Top = TOP, unknown: Unknown = None) -> Response:
+    """JSON `{"rows": [[...], ...]}`, or the bytes of a float32 .npy file of shape (n, d)."""
+    return await request.app.state.embeddings(request, top, unknown)
+
+
+@router.post("/images", summary="Send images to learn them afterwards; nothing is learned yet")
+async def images(service: TheService, files: Files) -> schemas.ImagesOut:
+    """Returns the content hash of each image, which `learn`, `correct` and `answers` take."""
+    return await run_on(EMBEDDING, _receive_only, service, files)
+
+
+@router.post("/learn", summary="Learn images that were sent before, in one step")
+def learn(service: TheService, body: schemas.LearnIn) -> schemas.ChangeOut:
+    """All images are learned, or none."""
+    return _change(service, lambda: service.learn(body.labels))
+
+
+@router.post("/correct", summary="Say what an image shows")
+async def correct(
+    service: TheService, body: schemas.CorrectIn, top: Top = TOP, why: Why = False
+) -> schemas.CorrectionOut:
+    """The image is learned as `label`, and forgotten as anything else."""
+    changed = await run_in_threadpool(_change, service, lambda: service.correct(body.image, body.label))
+    return await run_on(ANSWERING, _answer_corrected, service, changed, body.image, top, why)
+
+
+@router.post("/rename", summary="Rename a class or a domain")
+def rename(service: TheService, body: schemas.RenameIn) -> schemas.ChangeOut:
+    """Only the name changes: the scores stay as they are."""
+    return _change(service, lambda: service.rename(body.old, body.new))
+
+
+@router.post("/forget", summary="Forget a class, a domain or an image, exactly")
+def forget(service: TheService, body: schemas.ForgetIn) -> schemas.ChangeOut:
+    """The model is then the one that never saw the images."""
+    target = body.name if body.image is None else bytes.fromhex(body.image)
+    assert target is not None
+    return _change(service, lambda: service.forget(target, for_good=body.for_good))
+
+
+@router.post("/undo", summary="Take the last change back")
+def undo(service: TheService, body: schemas.UndoIn | None = None) -> schemas.ChangeOut:
+    """With `only_if`, only if the model is still the one of that hash."""
+    return _change(service, lambda: service.undo(only_if=None if body is None else body.only_if))
+
+
+def _receive(service: Service, files: Sequence[UploadFile]) -> tuple[list[SentImage], Stopwatch]:
+    most, watch = service.limits.images, Stopwatch()
     if len(files) > most:
         raise HyCalError(f"{len(files)} images in one request; the limit is {most}. Send them in several.")
-    return [Upload(file.filename or "image", file.file.read()) for file in files]
+    with watch.on("embedding"):
+        return service.receive([Upload(file.filename or "image", file.file.read()) for file in files]), watch
+
+
+def _receive_only(service: Service, files: Sequence[UploadFile]) -> schemas.ImagesOut:
+    sent, watch = _receive(service, files)
+    state = service.state
+    return schemas.ImagesOut(images=[describe_image(state, image) for image in sent], milliseconds=watch.spent)
+
+
+def _answer(
+    service: Service, images: Sequence[SentImage], top: int, why: bool, error: float | None, watch: Stopwatch
+) -> schemas.AnswersOut:
+    state = service.state
+    usable = [image.example.row for image in images if image.example is not None]
+    with watch.on("answering"):
+        found = iter(service.answers(state, usable, top=top, why=why))
+        unknown = iter(service.unknown(state, usable, error))
+    answers = [
+        describe_answer(state, image, (), None)
+        if image.example is None
+        else describe_answer(state, image, next(found), next(unknown))
+        for image in images
+    ]
+    return schemas.AnswersOut(model=state.hash, answers=answers, milliseconds=watch.spent)
+
+
+def _answer_again(
+    service: Service, images: Sequence[str], top: int, why: bool, error: float | None
+) -> schemas.AnswersOut:
+    return _answer(service, [service.sent_image(image) for image in images], top, why, error, Stopwatch())
+
+
+def _answer_corrected(
+    service: Service, changed: schemas.ChangeOut, image: str, top: int, why: bool
+) -> schemas.CorrectionOut:
+    state, example = service.state, service.image(image)
+    watch = Stopwatch(dict(changed.milliseconds))
+    with watch.on("answering"):
+        found = service.answer_quickly(state, example, top=top, why=why)
+    answer = describe_answer(state, SentImage(example.name, example), found, None)
+    return schemas.CorrectionOut(**{**vars(changed), "milliseconds": watch.spent}, answer=answer)
+
+
+def _change(service: Service, work: Callable[[], Receipt]) -> schemas.ChangeOut:
+    watch = Stopwatch()
+    with watch.on("changing"):
+        receipt = work()
+    return describe_change(service, service.state, receipt, watch.spent)

@@ -1,25 +1,113 @@
-"""What is told over the wire, as the OpenAPI document describes it."""
+"""What clients send and receive, as the OpenAPI document describes it.
+
+A request ends in `In` and refuses fields that are not described here. A response ends in `Out`. Pydantic reads it from
+the attributes of the project's own dataclasses: a field has the name of the attribute, or an alias says where it is.
+"""
 
 from __future__ import annotations
 
-from pydantic import BaseModel
+from typing import Annotated
+
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+ImageHash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Content hash of an image, hexadecimal.")]
+ModelHash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Hash of a model, hexadecimal.")]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class Problem(BaseModel):
+class RequestBody(BaseModel):
+    """The body of a request. A field that is not described is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class EmbeddingsIn(RequestBody):
+    """Embeddings to classify."""
+
+    rows: Annotated[list[list[float]], Field(min_length=1)]
+
+
+class AnswersIn(RequestBody):
+    """Images that were sent before."""
+
+    images: Annotated[list[ImageHash], Field(max_length=1000)]
+
+
+class CorrectIn(RequestBody):
+    """An image, and the class that it shows."""
+
+    image: ImageHash
+    label: Name
+
+
+class LearnIn(RequestBody):
+    """Images that were sent before, with the label of each."""
+
+    labels: Annotated[dict[ImageHash, Name], Field(min_length=1)]
+
+
+class RenameIn(RequestBody):
+    """A class or a domain, and its new name."""
+
+    old: Name
+    new: Name
+
+
+class UndoIn(RequestBody):
+    """The model whose last change is undone, as the receipt of that change has it in `after`; by default any model."""
+
+    only_if: ModelHash | None = None
+
+
+class ForgetIn(RequestBody):
+    """A class or a domain by name, or one image by its content hash. `for_good` leaves nothing to undo."""
+
+    name: Name | None = None
+    image: ImageHash | None = None
+    for_good: bool = False
+
+    @model_validator(mode="after")
+    def _check_one_target(self) -> ForgetIn:
+        if (self.name is None) == (self.image is None):
+            raise ValueError("say either the name of a class or domain, or one image")
+        return self
+
+
+def json_text(given: str) -> str:
+    """Return text of a file system or of a client as JSON can carry it: a lone surrogate becomes a question mark."""
+    return given.encode("utf-8", "replace").decode()
+
+
+def _hexadecimal(value: str | bytes) -> str:
+    return value.hex() if isinstance(value, bytes) else value
+
+
+Text = Annotated[str, BeforeValidator(json_text)]
+LabelText = Annotated[str, BeforeValidator(str)]  # a model that was made elsewhere may have numbers for labels
+Hexadecimal = Annotated[str, BeforeValidator(_hexadecimal)]
+
+
+class ResponseBody(BaseModel):
+    """The body of a response, or a part of one; read from attributes, or from a mapping."""
+
+    model_config = ConfigDict(from_attributes=True, populate_by_name=True)
+
+
+class ProblemOut(ResponseBody):
     """Why a request was not carried out: what happened, what was expected, what to do."""
 
     detail: str
 
 
-class Health(BaseModel):
-    """The server is there."""
+class HealthOut(ResponseBody):
+    """The server is running."""
 
     status: str
     version: str
 
 
-class LimitsOfServer(BaseModel):
-    """What one request may hold; `tray` is how many images that were not learned yet are at hand."""
+class LimitsOut(ResponseBody):
+    """What one request may hold; `tray` is how many images the server keeps that were sent and not learned yet."""
 
     request_bytes: int
     image_bytes: int
@@ -29,7 +117,7 @@ class LimitsOfServer(BaseModel):
     tray: int
 
 
-class Info(BaseModel):
+class InfoOut(ResponseBody):
     """The model as a whole. `undo` says what the next undo would take back, if anything."""
 
     name: str
@@ -42,19 +130,19 @@ class Info(BaseModel):
     domains: dict[str, int]
     bytes: int
     undo: str | None
-    limits: LimitsOfServer
+    limits: LimitsOut
 
 
-class Neighbour(BaseModel):
+class NeighbourOut(ResponseBody):
     """A learned image near the query."""
 
-    image: str
-    label: str
+    image: Hexadecimal = Field(validation_alias=AliasPath("example", "identity"))
+    label: LabelText
     similarity: float
 
 
-class Parts(BaseModel):
-    """What HyCal's score in [0, 1] is made of: the weight of the distance, both measures, and what each adds."""
+class PartsOut(ResponseBody):
+    """The parts of HyCal's score in [0, 1]: the weight of the distance, both measures, and what each adds."""
 
     weight: float
     cosine: float
@@ -63,190 +151,186 @@ class Parts(BaseModel):
     distance_share: float
 
 
-class Evidence(BaseModel):
-    """Why a class scored what it did; no parts for methods other than HyCal."""
+class EvidenceOut(ResponseBody):
+    """Why a class has its score; no parts for methods other than HyCal."""
 
     shots: int
-    nearest: list[Neighbour]
-    parts: Parts | None
+    nearest: list[NeighbourOut]
+    parts: PartsOut | None
 
 
-class Candidate(BaseModel):
+class CandidateOut(ResponseBody):
     """A class that an image may show."""
 
-    label: str
+    label: LabelText
     score: float
     probability: float
-    evidence: Evidence | None
+    evidence: EvidenceOut | None
 
 
-class Answer(BaseModel):
+class ImageOut(ResponseBody):
+    """An image that was sent: its content hash, or the problem with it; `learned_as` if the model knows it."""
+
+    name: Text
+    image: Hexadecimal | None
+    problem: str | None
+    learned_as: LabelText | None
+
+
+class ImagesOut(ResponseBody):
+    """Images that were sent, in the order of the request."""
+
+    images: list[ImageOut]
+    milliseconds: dict[str, float]
+
+
+class AnswerOut(ImageOut):
     """The answer to one image: candidates, best first, or the problem with it; `learned_as` if the model knows it.
 
-    `unknown` tells whether it fits no learned class; null if that was not asked, or no class has two images.
+    `unknown` says whether it fits no learned class; null if the request did not ask, or no class has two images.
     """
 
-    name: str
-    image: str | None
-    problem: str | None
-    learned_as: str | None
     unknown: bool | None
-    candidates: list[Candidate]
+    candidates: list[CandidateOut]
 
 
-class Answers(BaseModel):
-    """Answers of one whole model, in the order of the question."""
+class AnswersOut(ResponseBody):
+    """The answers of one model, in the order of the request."""
 
     model: str
-    answers: list[Answer]
+    answers: list[AnswerOut]
     milliseconds: dict[str, float]
 
 
-class SeenImage(BaseModel):
-    """An image that was sent: its content hash to learn it by, or the problem with it."""
-
-    name: str
-    image: str | None
-    problem: str | None
-    learned_as: str | None
-
-
-class SeenImages(BaseModel):
-    """Images that were sent."""
-
-    images: list[SeenImage]
-    milliseconds: dict[str, float]
-
-
-class Skipped(BaseModel):
+class SkippedOut(ResponseBody):
     """An image that was not learned, and why."""
 
-    name: str
+    name: Text
     reason: str
 
 
-class ClassRow(BaseModel):
+class ClassOut(ResponseBody):
     """One class with some of its images."""
 
-    label: str
+    label: LabelText
     domain: str
     name: str
     shots: int
-    images: list[str]
+    images: list[Hexadecimal]
 
 
-class Changed(BaseModel):
+class ClassesOut(ResponseBody):
+    """All classes, sorted."""
+
+    model: str
+    classes: list[ClassOut]
+
+
+class ChangeOut(ResponseBody):
     """A change that is on the disk, and what a table of the classes needs to follow it.
 
     Hashes of the model before and after; images learned or forgotten, by class; the model as a whole; the rows of the
-    classes that changed, and the labels that are gone. Should another change have come in between, `info.model` is not
-    `after`: ask for all classes again.
+    classes that changed, and the labels that are gone. If another change came in between, `info.model` is not `after`:
+    ask for all classes again.
     """
 
     action: str
     what: str
     before: str
     after: str
-    images: dict[str, int]
-    skipped: list[Skipped]
+    images: dict[LabelText, int]
+    skipped: list[SkippedOut]
     undoable: bool
     milliseconds: dict[str, float]
-    info: Info
-    rows: list[ClassRow]
-    gone: list[str]
+    info: InfoOut
+    rows: list[ClassOut]
+    gone: list[LabelText]
 
 
-class Corrected(Changed):
-    """A correction, and what the model answers to that image now."""
+class CorrectionOut(ChangeOut):
+    """A correction, and the model's new answer to that image."""
 
-    answer: Answer
-
-
-class Classes(BaseModel):
-    """All classes, sorted."""
-
-    model: str
-    classes: list[ClassRow]
+    answer: AnswerOut
 
 
-class Example(BaseModel):
+class ExampleOut(ResponseBody):
     """A learned image."""
 
-    image: str
-    name: str
+    image: Hexadecimal = Field(validation_alias="identity")
+    name: Text
 
 
-class Examples(BaseModel):
+class ExamplesOut(ResponseBody):
     """The images of one class."""
 
     label: str
-    examples: list[Example]
+    examples: list[ExampleOut]
 
 
-class Score(BaseModel):
+class ScoreOut(ResponseBody):
     """How many were right, of how many."""
 
     right: int
     total: int
 
 
-class ClassAdvice(BaseModel):
-    """How often a class would be told right unseen, what it is taken for, and what to do."""
+class ClassAdviceOut(ResponseBody):
+    """The leave-one-out accuracy of a class, what it is taken for, and what to do."""
 
-    label: str
-    left_out: Score
-    taken_for: str | None
+    label: LabelText
+    left_out: ScoreOut
+    taken_for: LabelText | None
     advice: str
 
 
-class Suspect(BaseModel):
+class SuspectOut(ResponseBody):
     """A learned image that looks like another class."""
 
-    image: str
-    name: str
-    label: str
-    looks_like: str
+    image: Hexadecimal = Field(validation_alias=AliasPath("example", "identity"))
+    name: Text = Field(validation_alias=AliasPath("example", "name"))
+    label: LabelText
+    looks_like: LabelText
 
 
-class Accuracy(BaseModel):
-    """Leave-one-out estimates; `overall` is None where there is nothing to tell apart, or it would take too long."""
+class AccuracyOut(ResponseBody):
+    """Leave-one-out accuracy; `overall` is null if the model has fewer than two classes, or it would take too long."""
 
     model: str
-    overall: Score | None
-    classes: list[ClassAdvice]
-    suspects: list[Suspect]
+    overall: ScoreOut | None
+    classes: list[ClassAdviceOut]
+    suspects: list[SuspectOut]
 
 
-class Point(BaseModel):
+class PointOut(ResponseBody):
     """A class on the map; coordinates from -1 to 1."""
 
-    label: str
+    label: LabelText
     domain: str
     x: float
     y: float
     shots: int
-    image: str
+    image: Hexadecimal
 
 
-class Map(BaseModel):
+class MapOut(ResponseBody):
     """The classes in the plane where they differ most."""
 
     model: str
-    points: list[Point]
+    points: list[PointOut]
 
 
-class Event(BaseModel):
+class EntryOut(ResponseBody):
     """One accepted change."""
 
     when: str
     action: str
-    what: str
+    what: Text
     before: str
     after: str
     undoable: bool
 
 
-class History(BaseModel):
+class HistoryOut(ResponseBody):
     """Accepted changes, newest first."""
 
-    entries: list[Event]
+    entries: list[EntryOut]

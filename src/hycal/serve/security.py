@@ -1,11 +1,11 @@
-"""Who may ask what: the checks that every request passes before anything of it is believed.
+"""The checks that every request passes before the application sees it.
 
-- Host: a server on this machine answers only to names of this machine, so that a web site which points its own name at
-  127.0.0.1 (DNS rebinding) learns nothing.
-- Token: where others can reach the server, they must know it.
-- Origin: a browser says which site a request comes from; only our own page may change anything.
-- Size: a body is cut off when it exceeds the limit, whatever its header claims.
-- Number: each request may hold a body of that size, so only so many are let in at once. Open connections cost nothing.
+- Host: a server that listens on this machine alone answers only to names of this machine, so a web site that points its
+  own name at 127.0.0.1 (DNS rebinding) learns nothing.
+- Token: if other machines can reach the server, their requests must carry it.
+- Origin: a browser says which site a request comes from; only the server's own page may change anything.
+- Size: a body ends at the limit, whatever its header says.
+- Number: each request may hold a body of that size, so their number is limited. Idle connections do not count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hycal.errors import HyCalError
 SHORTEST_TOKEN = 16
 OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_OPEN = "/api/health"
+_PUBLIC = "/api/health"
 
 _ALWAYS: Mapping[str, str] = {
     "Cache-Control": "no-store",
@@ -45,14 +45,14 @@ _ALWAYS_RAW = [(name.lower().encode(), value.encode()) for name, value in _ALWAY
 
 
 @dataclass(frozen=True)
-class Door:
-    """Where a server listens and what opens it.
+class Access:
+    """Where a server listens, and the token that clients need.
 
     Attributes
     ----------
     host : str
     token : str or None
-        None only on an address of this machine alone.
+        None only if the server listens on this machine alone.
     """
 
     host: str = "127.0.0.1"
@@ -73,13 +73,13 @@ class Door:
         return f"[{self.host}]" if ":" in self.host else self.host
 
     @classmethod
-    def opened(cls, host: str, token: str | None) -> Door:
-        """Return a door that is safe to open: with a new token where one is needed and none was given."""
+    def safe(cls, host: str, token: str | None) -> Access:
+        """Return the access to a host, with a new token if one is needed and none was given."""
         return cls(host, token if token is not None or is_own(host) else secrets.token_urlsafe(24))
 
 
 def is_own(host: str) -> bool:
-    """Whether only this machine reaches an address.
+    """Whether an address can be reached from this machine alone.
 
     >>> is_own("localhost"), is_own("127.0.0.1"), is_own("::1"), is_own("0.0.0.0")
     (True, True, True, False)
@@ -91,41 +91,41 @@ def is_own(host: str) -> bool:
 
 
 class Guard:
-    """An ASGI application that lets through what may pass to another one."""
+    """An ASGI application that checks each request, and passes it on to another application."""
 
-    def __init__(self, app: ASGIApp, door: Door, *, most_bytes: int, most_requests: int) -> None:
+    def __init__(self, app: ASGIApp, access: Access, *, most_bytes: int, most_requests: int) -> None:
         self._app = app
-        self._door = door
+        self._access = access
         self._most_bytes = most_bytes
         self._most_requests = most_requests
-        self._inside = 0
-        self._names = OWN_NAMES | {door.name} if is_own(door.host) else None
+        self._active = 0
+        self._names = OWN_NAMES | {access.name} if is_own(access.host) else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request, or pass it on."""
+        """Refuse the request, or pass it on."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            answer = self._answer(scope, Headers(scope=scope)) or self._app
-            self._inside += 1
+            answer = self._refusal(scope, Headers(scope=scope)) or self._app
+            self._active += 1
             try:
                 await answer(scope, _bounded(receive, self._most_bytes), _with_headers(send))
             finally:
-                self._inside -= 1
+                self._active -= 1
 
-    def _answer(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return the answer to a request that does not get through."""
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        """Return the response to a request that is not passed on; None for the others."""
         host = headers.get("host", "")
         if self._names is not None and _name(host) not in self._names:
-            return _refused(403, f"This server does not answer to the name {host!r}. Open it as {self._door.name}.")
-        if scope["path"] == _OPEN:
+            return _refused(403, f"This server does not answer to the name {host!r}. Open it as {self._access.name}.")
+        if scope["path"] == _PUBLIC:
             return None
-        if self._inside >= self._most_requests:
-            return _refused(503, f"{self._inside} requests are being answered, which is the limit. Try again soon.")
-        entering = self._entering(scope)
-        if entering is not None:
-            return entering
-        if not self._knows_token(scope, headers):
+        if self._active >= self._most_requests:
+            return _refused(503, f"{self._active} requests are being answered, which is the limit. Try again soon.")
+        login = self._log_in(scope)
+        if login is not None:
+            return login
+        if not self._has_token(scope, headers):
             return _refused(401, "This server wants its token: open the link that `hycal serve` printed.")
         if scope["method"] not in _SAFE and not _from_own_page(headers, host):
             return _refused(403, "This change was asked for by another web site, so it was not made.")
@@ -134,23 +134,23 @@ class Guard:
             return _too_large(self._most_bytes)
         return None
 
-    def _entering(self, scope: Scope) -> Response | None:
-        """Return the answer to the printed link: the token moves into a cookie, out of the address."""
+    def _log_in(self, scope: Scope) -> Response | None:
+        """Return the response to the printed link: it moves the token from the address into a cookie."""
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
-        if scope["path"] != "/" or self._door.token is None or not given:
+        if scope["path"] != "/" or self._access.token is None or not given:
             return None
-        if not _same(given[0], self._door.token):
+        if not _same(given[0], self._access.token):
             return _refused(401, "This token is not that of the server. Open the link that `hycal serve` printed.")
         answer = RedirectResponse("/", status_code=303)
-        answer.set_cookie(_cookie_name(scope), self._door.token, httponly=True, samesite="strict")
+        answer.set_cookie(_cookie_name(scope), self._access.token, httponly=True, samesite="strict")
         return answer
 
-    def _knows_token(self, scope: Scope, headers: Headers) -> bool:
-        if self._door.token is None:
+    def _has_token(self, scope: Scope, headers: Headers) -> bool:
+        if self._access.token is None:
             return True
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         given = bearer if scheme.lower() == "bearer" else _cookie(headers, _cookie_name(scope))
-        return _same(given, self._door.token)
+        return _same(given, self._access.token)
 
 
 def _name(host: str) -> str:
@@ -169,11 +169,11 @@ def _from_own_page(headers: Headers, host: str) -> bool:
 
 def _cookie_name(scope: Scope) -> str:
     server = scope.get("server")
-    return f"hycal-{server[1] if server else 0}"  # cookies do not know ports, and two servers have two tokens
+    return f"hycal-{server[1] if server else 0}"  # cookies are not bound to a port, and two servers have two tokens
 
 
 def _cookie(headers: Headers, name: str) -> str:
-    return cookie_parser(headers.get("cookie", "")).get(name, "")  # forgiving: others' cookies come along
+    return cookie_parser(headers.get("cookie", "")).get(name, "")  # lenient: cookies of other programs come along
 
 
 def _same(given: str, token: str) -> bool:
@@ -192,7 +192,7 @@ _TOO_LARGE = "The request is larger than {most:,} bytes. Send fewer images at on
 
 
 def _bounded(receive: Receive, most: int) -> Receive:
-    """Return `receive`, counting: a body without a length, or with a false one, ends at the limit all the same."""
+    """Return `receive` with a limit that also holds for a body without a length, or with a false one."""
     received = 0
 
     async def counted() -> Message:

@@ -1,7 +1,9 @@
-"""Open a project and serve it until somebody interrupts."""
+"""The process: its memory, its port, and the server that runs until somebody interrupts it."""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import socket
 from urllib.parse import quote
 
@@ -10,44 +12,57 @@ import uvicorn
 from hycal.errors import HyCalError
 from hycal.parallel.threads import keep_one_blas_thread
 from hycal.serve.app import make_app
-from hycal.serve.security import Door
+from hycal.serve.security import Access
 from hycal.serve.service import Service
 
 MOST_CONNECTIONS = 800  # open ones, most of them idle: below the 1,024 files that a process may usually open
-# Longer than clients keep a connection (httpx: 5 s, which is uvicorn's default too), so that they are the ones to close
-# it: one that the server closes may go while the next request is on its way, and the client sees a reset.
+# Longer than clients keep a connection (httpx: 5 s, as uvicorn's default), so that the client closes it. If the server
+# closed it while the next request was on its way, the client would see a reset.
 SECONDS_IDLE = 75
 
+_HEAPS = 2
+_M_ARENA_MAX = -8  # of glibc's malloc.h
 
-def address(door: Door, port: int) -> str:
+
+def limit_heaps() -> None:
+    """Let all threads of this process, those of libraries too, share two heaps if the allocator is glibc's.
+
+    Call it early: a thread that has a heap keeps it. `hycal.serve.batching` says why few heaps matter.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # another allocator, another system
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _HEAPS)
+
+
+def link(access: Access, port: int) -> str:
     """Return the link to the page, with the token in it if there is one.
 
-    >>> address(Door(), 8000), address(Door("::1"), 80)
+    >>> link(Access(), 8000), link(Access("::1"), 80)
     ('http://127.0.0.1:8000/', 'http://[::1]:80/')
     """
-    return f"http://{door.name}:{port}/" + ("" if door.token is None else f"?token={quote(door.token, safe='')}")
+    token = "" if access.token is None else f"?token={quote(access.token, safe='')}"
+    return f"http://{access.name}:{port}/{token}"
 
 
-def check_free(door: Door, port: int) -> None:
-    """Say so if the port cannot be listened on."""
-    family = socket.AF_INET6 if ":" in door.host else socket.AF_INET
+def check_port(access: Access, port: int) -> None:
+    """Raise a HyCalError if the server cannot listen on the port."""
+    family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((door.host, port))
+            probe.bind((access.host, port))
         except OSError as error:
             raise HyCalError(
-                f"Cannot listen on {door.host}, port {port}: {error.strerror or error}. If another server runs there, "
-                "open that one, or choose another port: --port."
+                f"Cannot listen on {access.host}, port {port}: {error.strerror or error}. If another server runs "
+                "there, open that one, or choose another port: --port."
             ) from None
 
 
-def run(service: Service, door: Door, port: int) -> None:
-    """Serve until interrupted; then finish what was accepted."""
+def run(service: Service, access: Access, port: int) -> None:
+    """Serve until interrupted; then finish the requests that were accepted."""
     keep_one_blas_thread()
     uvicorn.run(
-        make_app(service, door),
-        host=door.host,
+        make_app(service, access),
+        host=access.host,
         port=port,
         log_level="warning",
         access_log=False,  # the link with the token must not end in a log

@@ -1,4 +1,4 @@
-"""What the routes do, as plain functions of one project, its encoder and the images seen lately."""
+"""The service behind the routes: one project, its encoder, and the images that clients sent last."""
 
 from __future__ import annotations
 
@@ -20,30 +20,57 @@ from hycal.project.answers import Answer, Ranking, answer, rank
 from hycal.project.labels import LONGEST_NAME, check_class_name
 from hycal.project.learner import Learner
 from hycal.project.mapping import class_map
-from hycal.serve.caches import Latest, much_the_same, same_classes
-from hycal.serve.limits import Limits
-from hycal.serve.tray import Tray
+from hycal.serve.caches import CachedResult, RecentImages, mostly_unchanged, same_labels
 from hycal.uncertainty.unknown import Familiarity, rejected
 from hycal.validation import Floats, Label
 
-MOST_ONE_BY_ONE = 300  # images, where leaving one out makes one model for each
+MOST_REFITS = 300  # images, if leave-one-out fits one model for each
 
 
 class UnknownImageError(HyCalError):
-    """An image that the server does not have at hand."""
+    """An image that the server does not have, or does not have any more."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of one server on what clients send.
+
+    Attributes
+    ----------
+    requests : int
+        Requests that are received or answered at the same time.
+    request_bytes : int
+        Bytes of one request, all its images together.
+    image_bytes, image_pixels : int
+        Bytes and pixels of one image.
+    images : int
+        Images in one request.
+    rows : int
+        Embeddings in one request.
+    tray : int
+        Images that were sent and can be learned later without sending them again; about 5 kB each.
+    """
+
+    requests: int = 96
+    request_bytes: int = 64 * 2**20
+    image_bytes: int = 32 * 2**20
+    image_pixels: int = 50_000_000
+    images: int = 64
+    rows: int = 4096
+    tray: int = 20_000
 
 
 @dataclass(frozen=True)
 class Upload:
-    """An image as a client sent it: a name to show, never a path to open, and its content."""
+    """An image file as a client sent it: a name to show, never a path to open, and its content."""
 
     name: str
     content: bytes
 
 
 @dataclass(frozen=True)
-class _Numbered:
-    """An upload on its way through the encoder, under its number: two uploads may have one name."""
+class _UploadSource:
+    """An upload as a source of the encoder. Its name is its number, because two uploads may have the same name."""
 
     name: str
     content: bytes
@@ -56,8 +83,8 @@ class _Numbered:
 
 
 @dataclass(frozen=True)
-class Look:
-    """One upload that was looked at: the image, or the problem with it."""
+class SentImage:
+    """An image that was sent: embedded, or with the problem that prevented it."""
 
     name: str
     example: Example | None
@@ -66,13 +93,13 @@ class Look:
 
 @dataclass
 class Stopwatch:
-    """Milliseconds by what they were spent on."""
+    """Milliseconds of each kind of work."""
 
     spent: dict[str, float] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def on(self, what: str) -> Iterator[None]:
-        """Count the time of a block."""
+        """Add the time of a block."""
         began = time.perf_counter()
         try:
             yield
@@ -81,15 +108,15 @@ class Stopwatch:
 
 
 class Service:
-    """One project, opened for many.
+    """One project that many clients use.
 
     Parameters
     ----------
     project : Project
     encoder : Encoder or None
-        That of the project; without it only embeddings can be classified.
+        The project's encoder. Without it only embeddings can be classified.
     why_no_encoder : str
-        What to tell those who send images all the same.
+        The reason for clients that send images without an encoder.
     limits : Limits
     """
 
@@ -100,61 +127,63 @@ class Service:
         self.limits = limits or Limits()
         self.encoder = encoder
         self._learner = Learner(project, encoder, why_no_encoder=why_no_encoder)
-        self._tray = Tray(self.limits.tray)
-        self._advice = Latest(_advice)
-        self._map = Latest(class_map)
-        self._temperature = Latest(lambda state: state.classifier.temperature_, still=much_the_same)
-        self._familiarity = Latest(_familiarity, still=same_classes)
+        self.recent = RecentImages(self.limits.tray)
+        self._advice = CachedResult(_advice)
+        self._map = CachedResult(class_map)
+        # Probabilities use a cached temperature, refitted once over 10% of classes changed.
+        self._temperature = CachedResult(lambda state: state.classifier.temperature_, valid=mostly_unchanged)
+        self._familiarity = CachedResult(_familiarity, valid=same_labels)
 
     @property
     def state(self) -> State:
-        """The state to read from: whole, and the newest."""
+        """The newest state; a reader keeps it for the whole request, because it never changes."""
         return self.project.current()
 
-    def look(self, uploads: Sequence[Upload]) -> list[Look]:
-        """Embed images and keep them at hand. What cannot be used has its reason."""
+    def receive(self, uploads: Sequence[Upload]) -> list[SentImage]:
+        """Embed images and keep them for later requests. An image that cannot be used has its problem instead."""
         most = self.limits.image_bytes
-        sources = [_Numbered(str(number), upload.content, most) for number, upload in enumerate(uploads)]
-        names = [_shown(upload.name) for upload in uploads]
+        sources = [_UploadSource(str(number), upload.content, most) for number, upload in enumerate(uploads)]
+        names = [_printable(upload.name) for upload in uploads]
         embedded = self._learner.embed(sources, names=names, most_pixels=self.limits.image_pixels)
-        self._tray.put(embedded.examples.values())
+        self.recent.put(embedded.examples.values())
         problems = {int(item.name): item.reason for item in embedded.skipped}
-        return [Look(name, embedded.examples.get(number), problems.get(number)) for number, name in enumerate(names)]
+        found = embedded.examples
+        return [SentImage(name, found.get(number), problems.get(number)) for number, name in enumerate(names)]
 
-    def look_again(self, identity: str) -> Look:
-        """Look at an image that was sent before; one that is not at hand any more has that for a problem."""
+    def sent_image(self, identity: str) -> SentImage:
+        """Return an image that was sent before; if the server does not have it any more, that is its problem."""
         try:
             example = self.image(identity)
         except UnknownImageError as error:
-            return Look("", None, str(error))
-        return Look(example.name, example)
+            return SentImage("", None, str(error))
+        return SentImage(example.name, example)
 
     def image(self, identity: str) -> Example:
-        """Return an image that was learned, or seen lately, by its content hash."""
+        """Return an image that was learned, or sent lately, by its content hash."""
         try:
             key = bytes.fromhex(identity)
         except ValueError:
             key = b""
-        found = _learned(self.state, key) or self._tray.get(key)
+        found = _learned_example(self.state, key) or self.recent.get(key)
         if found is None:
             raise UnknownImageError(f"The image {identity[:12]} is not at hand any more. Send it again.")
         return found
 
     def answers(self, state: State, rows: npt.ArrayLike, *, top: int, why: bool = False) -> list[Answer]:
-        """Return answers; percentages by the temperature of a model that was much the same."""
+        """Return the candidates for each row, best first. Probabilities use the cached temperature."""
         return answer(state, rows, top=top, why=why, temperature=self._temperature(state) if state.shelves else None)
 
-    def answer_at_once(self, state: State, example: Example, *, top: int, why: bool = False) -> Answer:
-        """Return the answer to an image that was just learned, by the last temperature: nobody waits for a new one."""
-        (found,) = answer(state, [example.row], top=top, why=why, temperature=self._temperature.at_hand(state))
+    def answer_quickly(self, state: State, example: Example, *, top: int, why: bool = False) -> Answer:
+        """Return the candidates for an image that was just learned, with the last temperature: it is not refitted."""
+        (found,) = answer(state, [example.row], top=top, why=why, temperature=self._temperature.last(state))
         return found
 
     def ranking(self, state: State, rows: npt.ArrayLike, *, top: int) -> Ranking:
-        """Return the best classes of many rows, as `answers` does; for whoever needs no object for each of them."""
+        """Return the candidates for each row as arrays, faster than `answers` for many rows."""
         return rank(state, rows, top=top, temperature=self._temperature(state) if state.shelves else None)
 
     def unknown(self, state: State, rows: Sequence[Floats] | Floats, error: float | None) -> Sequence[bool | None]:
-        """Return which embeddings fit no learned class; None where nobody asks, or no class has two images."""
+        """Return which embeddings fit no learned class; None if `error` is None, or no class has two images."""
         if error is None or not len(rows) or not any(len(shelf.examples) > 1 for shelf in state.shelves.values()):
             return [None] * len(rows)
         known = self._familiarity(state)
@@ -163,21 +192,21 @@ class Service:
         return found
 
     def warm(self) -> None:
-        """Work out what the first question will need, so that it need not wait for it."""
+        """Compute what the first request will need, so that it does not wait."""
         state = self.state
         if state.shelves:
-            with contextlib.suppress(HyCalError):  # whoever asks is told
+            with contextlib.suppress(HyCalError):  # a request that needs it reports the error
                 self._temperature(state)
                 self._familiarity(state)
 
     def correct(self, identity: str, label: str) -> Receipt:
-        """Say what an image shows; see `Project.correct`."""
+        """Learn an image as `label`, and as nothing else; see `Project.correct`."""
         example = self.image(identity)
-        self._tray.put([example])  # should it be forgotten later, it can still be shown and taught
+        self.recent.put([example])  # if it is forgotten later, it can still be shown and learned
         return self._learner.correct(example, label)
 
     def learn(self, labels: Mapping[str, str]) -> Receipt:
-        """Learn images that were sent before, by content hash, all in one step."""
+        """Learn images that were sent before, as labels by content hash, in one step."""
         for label in set(labels.values()) - self.state.shelves.keys():
             check_class_name(label)
         arrivals, missing = [], []
@@ -199,12 +228,12 @@ class Service:
         return self._learner.learn(arrivals)
 
     def forget(self, target: str | bytes, *, for_good: bool) -> Receipt:
-        """Forget a class, a domain or an image; if for good, in the undo, in memory and in the embedding cache too."""
+        """Forget a class, a domain or an image; `for_good` also in the undo, in memory and in the embedding cache."""
         if not for_good:
             return self.project.forget(target)
 
         def erase(lost: set[bytes]) -> None:
-            self._tray.drop(lost)
+            self.recent.drop(lost)
             forget_images(embeddings_folder(), lost)
 
         return self.project.forget_for_good(target, erase)
@@ -213,12 +242,16 @@ class Service:
         """Rename a class or a domain."""
         return self.project.rename(old, new)
 
+    def undo(self, *, only_if: str | None = None) -> Receipt:
+        """Take the last change back; if `only_if` is given, only from the model of that hash."""
+        return self.project.undo(only_if=only_if)
+
     def advice(self, state: State) -> Advice | None:
-        """Return advice on a model; None where it would take too long, or there is nothing to tell apart."""
+        """Return advice on a model; None if it has fewer than two classes, or it would take too long."""
         return self._advice(state)
 
     def map(self, state: State) -> Mapping[Label, tuple[float, float]]:
-        """Return the map of the classes."""
+        """Return the place of each class on the map."""
         return self._map(state)
 
 
@@ -229,16 +262,16 @@ def _familiarity(state: State) -> Familiarity:
 def _advice(state: State) -> Advice | None:
     if len(state.labels) < 2:
         return None
-    quick = len(state.examples) <= MOST_ONE_BY_ONE or state.classifier.leaves_out_in_closed_form()
+    quick = len(state.examples) <= MOST_REFITS or state.classifier.leaves_out_in_closed_form()
     return advise(state) if quick else None
 
 
-def _learned(state: State, identity: bytes) -> Example | None:
+def _learned_example(state: State, identity: bytes) -> Example | None:
     label = state.label_of.get(identity)
     if label is None:
         return None
     return next(example for example in state.shelves[label].examples if example.identity == identity)
 
 
-def _shown(name: str) -> str:
+def _printable(name: str) -> str:
     return "".join(letter for letter in name if letter.isprintable())[-LONGEST_NAME:]
