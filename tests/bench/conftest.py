@@ -9,7 +9,7 @@ import pytest
 from hycal.bench.methods import parse_methods
 from hycal.bench.report.page import write_report
 from hycal.bench.runner import grid, run_grid
-from tests.bench.small import small_domains, small_setting
+from tests.support.small_benchmark import small_domains, small_setting
 
 METHODS = "HyCal NCM study:metrics study:alpha-beta study:lambda-gamma"
 

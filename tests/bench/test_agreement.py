@@ -13,7 +13,7 @@ from hycal.bench.report.collect import collect
 from hycal.bench.report.sections.setting import domain_tables
 from hycal.bench.runner import grid, run_grid
 from hycal.bench.settings import Setting
-from tests.bench.small import small_domains, small_setting
+from tests.support.small_benchmark import small_domains, small_setting
 
 
 def run(

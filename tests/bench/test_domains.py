@@ -16,9 +16,9 @@ from hycal.bench.domains import embed_domain, is_embedded, load_domains, read_do
 from hycal.bench.settings import read_setting
 from hycal.commands.bench import app
 from hycal.validation import Floats, unit_rows
-from tests.bench.small import small_domains, small_setting
-from tests.data import building
-from tests.embedding.tiny import TinyEncoder
+from tests.support import datasets
+from tests.support.encoders import TinyEncoder
+from tests.support.small_benchmark import small_domains, small_setting
 
 LABELS = small_domains()["a"].train_y
 ROWS = small_domains()["a"].train_x
@@ -101,7 +101,7 @@ class Reader(TinyEncoder):
 
 
 def test_a_data_set_becomes_a_domain_with_text(tmp_path: Path) -> None:
-    building.artbench(tmp_path)
+    datasets.artbench(tmp_path)
     encoder = Reader()
     domain, skipped = embed_domain("artbench", tmp_path, encoder)
     assert not skipped
@@ -113,7 +113,7 @@ def test_a_data_set_becomes_a_domain_with_text(tmp_path: Path) -> None:
 
 
 def test_embeddings_of_another_encoder_are_neither_kept_nor_mixed(tmp_path: Path) -> None:
-    building.artbench(tmp_path / "data")
+    datasets.artbench(tmp_path / "data")
     domain, _ = embed_domain("artbench", tmp_path / "data", TinyEncoder())
     assert not is_embedded("artbench", tmp_path, TinyEncoder())
     write_domain(tmp_path, domain)
@@ -133,7 +133,7 @@ def test_embeddings_of_another_encoder_are_neither_kept_nor_mixed(tmp_path: Path
 def test_embed_then_run_then_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name: Reader())
     monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "cache"))
-    building.artbench(tmp_path / "data" / "artbench")
+    datasets.artbench(tmp_path / "data" / "artbench")
     setting, embeddings, out = tmp_path / "one.toml", tmp_path / "embeddings", tmp_path / "out"
     setting.write_text(SETTING, encoding="utf-8")
     runner = CliRunner()

@@ -17,7 +17,7 @@ from hycal.bench.report.page import write_report
 from hycal.bench.report.sections.gravity import before_and_after, draw_flow, draw_pull, gravities_of, gravity_table
 from hycal.bench.runner import grid, run_grid
 from hycal.gravity import pooled
-from tests.bench.small import small_domains, small_setting
+from tests.support.small_benchmark import small_domains, small_setting
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ from hycal.bench.report.page import write_report
 from hycal.bench.report.sections import all_sections
 from hycal.bench.report.writers import csv_rows
 from hycal.commands.bench import app
-from tests.bench.small import tree, write_small
+from tests.support.files import tree
+from tests.support.small_benchmark import write_small
 
 
 def test_csv_has_every_number_once(results: Path) -> None:

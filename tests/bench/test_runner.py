@@ -22,7 +22,8 @@ from hycal.bench.runner import grid, run_grid
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import load_setting
 from hycal.commands.bench import app
-from tests.bench.small import small_domains, small_setting, tree, write_small
+from tests.support.files import tree
+from tests.support.small_benchmark import small_domains, small_setting, write_small
 
 FAST = " ".join(f"KLDA[n_components={width}]" for width in range(1000, 1900, 50))  # slow enough to be killed amid
 

@@ -10,7 +10,8 @@ from hycal import HyCalError
 from hycal.bench.methods import parse_variant
 from hycal.bench.runner import grid, run_grid
 from hycal.bench.views import read_view
-from tests.bench.small import small_domains, small_setting, tree
+from tests.support.files import tree
+from tests.support.small_benchmark import small_domains, small_setting
 
 
 @pytest.fixture(scope="module")

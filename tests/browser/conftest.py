@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.pictures import draw_folders
-from tests.conftest import DATA
+from tests.support.data import DATA
 
 collect_ignore_glob = [] if os.environ.get("HYCAL_BROWSER") else ["test_*.py"]
 

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from hycal import HyCal, HyCalError
 from hycal.testing.streams import Stream, learn
-from tests.dense import class_gaussian, dense_scores, fuse, normalise, unit
+from tests.classifiers.dense_hycal import class_gaussian, dense_scores, fuse, normalise, unit
 
 OPTIONS = st.fixed_dictionaries(
     {

@@ -9,7 +9,7 @@ from hycal.algebra.ridge import dual_weights, gram_weights, validation_errors
 from hycal.testing.laws import LAWS
 from hycal.testing.streams import Stream, learn
 from tests.classifiers.problems import PROBLEMS, Problem, assert_agree
-from tests.storage.test_model_file import rewrite
+from tests.support.files import rewrite
 
 
 def textbook(problem, n_components, ridge, seed=0):

@@ -20,9 +20,10 @@ from hycal.embedding.store import space_of
 from hycal.encoders.encoder import Encoder
 from hycal.scale.shards import learn_shards
 from hycal.testing.streams import Stream, learn
-from tests.bench.small import small_domains, small_setting, tree
-from tests.cluster.dying import DyingShard, a_worker_died, compute_and_die, load_and_die
-from tests.embedding.tiny import make_folder
+from tests.cluster.dying_workers import DyingShard, a_worker_died, compute_and_die, load_and_die
+from tests.support.files import tree
+from tests.support.images import make_folder
+from tests.support.small_benchmark import small_domains, small_setting
 
 BUILTIN = partial(encoder_of_worker, "builtin", None)
 

@@ -15,8 +15,9 @@ from hycal.parallel.cluster import each
 from hycal.scale.shards import learn_shards
 from hycal.testing.streams import Stream
 from tests.cluster.checks import check_embedding, check_grid, check_learning
-from tests.cluster.dying import begun
-from tests.embedding.tiny import TinyEncoder, make_folder, picture
+from tests.cluster.dying_workers import begun
+from tests.support.encoders import TinyEncoder
+from tests.support.images import make_folder, picture
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*worker stopped while some jobs were given:UserWarning")
 

@@ -3,7 +3,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from hycal.commands.data import app
-from tests.data import building
+from tests.support import datasets
 
 run = CliRunner().invoke
 
@@ -14,7 +14,7 @@ def test_list_shows_every_set() -> None:
 
 
 def test_check_of_a_part(tmp_path: Path) -> None:
-    building.eurosat(tmp_path)
+    datasets.eurosat(tmp_path)
     result = run(app, ["check", "eurosat", "--root", str(tmp_path)])
     assert result.exit_code == 1
     assert "there: 2 classes, 4 images" in result.output and "wrong: 4 images in all" in result.output

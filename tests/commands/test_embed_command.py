@@ -12,8 +12,8 @@ from hycal.commands import embed as embedding_command
 from hycal.commands.embed import embed_command
 from hycal.embedding import read_table
 from hycal.embedding.shards import encoder_of_worker
-from tests.embedding.test_pipeline import make_mixed_folder
-from tests.embedding.tiny import TinyEncoder, make_folder
+from tests.support.encoders import TinyEncoder
+from tests.support.images import make_folder, make_mixed_folder
 
 app = typer.Typer()
 app.command("embed")(embed_command)

@@ -16,7 +16,8 @@ from hycal.embedding.sources import ImageFile
 from hycal.embedding.store import space_of
 from hycal.gravity import Gravity
 from hycal.storage import model_file
-from tests.embedding.tiny import TinyEncoder, picture
+from tests.support.encoders import TinyEncoder
+from tests.support.images import picture
 
 LABELS = [f"{domain}/{label}" for domain in ("art", "digit") for label in ("one", "two", "three")]
 

@@ -14,7 +14,8 @@ from hycal.embedding.sources import ImageFile
 from hycal.project import Project, empty_state
 from hycal.project.encoder import space
 from hycal.project.learner import Learner
-from tests.embedding.tiny import TinyEncoder, make_folder, picture
+from tests.support.encoders import TinyEncoder
+from tests.support.images import make_folder, picture
 
 IMAGES = 1000
 

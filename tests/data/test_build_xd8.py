@@ -2,7 +2,6 @@
 
 import importlib.util
 import io
-import os
 from pathlib import Path
 from types import ModuleType
 
@@ -14,15 +13,14 @@ from rich.console import Console
 from hycal.data import bundled
 from hycal.embedding import EmbeddingCache, ImageFile, embed
 from hycal.embedding.sources import image_files
-from tests.embedding.tiny import TinyEncoder, make_folder
-
-REPOSITORY = Path(__file__).parents[2]
-SHARED = Path(os.environ.get("HYCAL_DATA", REPOSITORY.parent / "shared" / "data"))
+from tests.support.data import DATA, ROOT, needs
+from tests.support.encoders import TinyEncoder
+from tests.support.images import make_folder
 
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("build_xd8", REPOSITORY / "tools" / "build_xd8.py")
+    spec = importlib.util.spec_from_file_location("build_xd8", ROOT / "tools" / "build_xd8.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -95,7 +93,7 @@ def same_crop(name: str, split: str, class_names: tuple[str, ...], count: int) -
     """
     same = []
     for class_name in class_names:
-        for path in sorted((SHARED / "xd8-images" / name / split / class_name).iterdir())[:count]:
+        for path in sorted((DATA / "xd8-images" / name / split / class_name).iterdir())[:count]:
             with Image.open(path) as image:
                 short, long = sorted(image.size)
             margin = int(224 * long / short) - 224
@@ -103,16 +101,15 @@ def same_crop(name: str, split: str, class_names: tuple[str, ...], count: int) -
     return np.array(same)
 
 
-@pytest.mark.skipif(
-    not (SHARED / "clip-vitb16").is_dir(), reason=f"no reference embeddings in {SHARED}; set HYCAL_DATA"
-)
+@needs("clip-vitb16")
+@needs("xd8-images")
 @pytest.mark.parametrize("name", ["aircraft", "art", "digit", "flower", "galaxy", "medical", "satellite", "texture"])
 def test_bundled_embeddings_are_those_of_the_reference(name: str) -> None:
     domain = bundled.load_xd8()[name]
     n_train, n_test = COUNTS.get(name, (30, 20))
     train = first_of_each_class(domain.train_x, domain.train_y, n_train)
     test = first_of_each_class(domain.test_x, domain.test_y, n_test)
-    with np.load(SHARED / "clip-vitb16" / f"{name}.npz") as reference:
+    with np.load(DATA / "clip-vitb16" / f"{name}.npz") as reference:
         assert tuple(reference["class_names"].tolist()) == domain.class_names
         for (rows, labels), split in ((train, "train"), (test, "test")):
             assert np.array_equal(labels, reference[f"{split}_y"])

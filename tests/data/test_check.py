@@ -1,11 +1,11 @@
 from pathlib import Path
 
 from hycal.data import check_dataset
-from tests.data import building
+from tests.support import datasets
 
 
 def test_a_part_of_a_set_says_what_is_there_missing_and_wrong(tmp_path: Path) -> None:
-    building.aircraft(tmp_path)
+    datasets.aircraft(tmp_path)
     images = tmp_path / "fgvc-aircraft-2013b" / "data" / "images"
     (images / "0000001.jpg").unlink()
     (images / "0000002.jpg").write_bytes(b"")
@@ -26,11 +26,11 @@ def test_an_empty_folder_and_no_folder(tmp_path: Path) -> None:
 
 
 def test_the_split_is_named(tmp_path: Path) -> None:
-    building.dtd(tmp_path)
+    datasets.dtd(tmp_path)
     assert "publisher's" in check_dataset("dtd", tmp_path).there[1]
     entry: list[list[object]] = [["dotted/dotted_0002.jpg", 0, "dotted"]]
     path = tmp_path / "dtd" / "split_zhou_DescribableTextures.json"
-    building.coop_split(path, {"train": entry, "val": entry, "test": entry})
+    datasets.coop_split(path, {"train": entry, "val": entry, "test": entry})
     report = check_dataset("dtd", tmp_path)
     assert "CoOp's" in report.there[1] and not report.missing
     assert "1 images in val; the published set has 1,128" in report.wrong

@@ -1,4 +1,3 @@
-import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,8 @@ from hycal.data.catalog import find_dataset, list_datasets
 from hycal.data.layouts import READERS
 from hycal.embedding.decoding import decode
 from hycal.errors import HyCalError
-from tests.data import building
+from tests.support import datasets
+from tests.support.data import DATA, needs
 
 CLASSES = {
     "aircraft": ("707-320", "A300B4", "F/A-18"),
@@ -48,7 +48,7 @@ COUNTS = {
 def build(name: str, root: Path) -> None:
     if name == "galaxy":
         pytest.importorskip("h5py")
-    make: Callable[[Path], None] = getattr(building, name)
+    make: Callable[[Path], None] = getattr(datasets, name)
     make(root)
 
 
@@ -91,11 +91,11 @@ def test_every_reader_has_a_set_and_every_set_a_reader() -> None:
 
 
 def test_labels_follow_the_lists(tmp_path: Path) -> None:
-    building.aircraft(tmp_path)
+    datasets.aircraft(tmp_path)
     images = read_dataset("aircraft", tmp_path)
     train = [(Path(s.source.name).stem, images.class_names[s.label]) for s in images.of("train")]
     assert train == [("0000002", "A300B4"), ("0000001", "707-320")]
-    building.cars(tmp_path)
+    datasets.cars(tmp_path)
     cars = read_dataset("cars", tmp_path)
     assert [(Path(s.source.name).name, s.label) for s in cars.of("test")] == [
         ("00002.jpg", 1),
@@ -104,8 +104,8 @@ def test_labels_follow_the_lists(tmp_path: Path) -> None:
 
 
 def test_mnist_plain_and_packed_are_the_same(tmp_path: Path) -> None:
-    building.mnist(tmp_path / "a")
-    building.mnist(tmp_path / "b", packed=False)
+    datasets.mnist(tmp_path / "a")
+    datasets.mnist(tmp_path / "b", packed=False)
     one, other = (read_dataset("mnist", tmp_path / part) for part in "ab")
     for left, right in zip(one.samples, other.samples, strict=True):
         assert np.array_equal(left.source.read(), right.source.read()) and left.label == right.label
@@ -113,7 +113,7 @@ def test_mnist_plain_and_packed_are_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"\0\0\x0d\x03", b"\0\0\x08\x03\0\0\0\x05", b"PK"])
 def test_a_damaged_idx_file_is_named(damage: bytes, tmp_path: Path) -> None:
-    building.mnist(tmp_path, packed=False)
+    datasets.mnist(tmp_path, packed=False)
     path = tmp_path / "MNIST" / "raw" / "train-images-idx3-ubyte"
     path.write_bytes(damage)
     with pytest.raises(HyCalError, match="train-images-idx3-ubyte"):
@@ -121,8 +121,8 @@ def test_a_damaged_idx_file_is_named(damage: bytes, tmp_path: Path) -> None:
 
 
 def test_medmnist_npz_and_export_agree(tmp_path: Path) -> None:
-    building.organ(tmp_path / "npz")
-    building.organ_export(tmp_path / "export")
+    datasets.organ(tmp_path / "npz")
+    datasets.organ_export(tmp_path / "export")
     one, other = (read_dataset("organ", tmp_path / part) for part in ("npz", "export"))
     assert [(s.label, s.split) for s in one.samples] == [(s.label, s.split) for s in other.samples]
     for left, right in zip(one.samples, other.samples, strict=True):
@@ -139,13 +139,13 @@ def test_galaxy_split_is_stratified_and_fixed(tmp_path: Path) -> None:
 
 
 def test_coop_split_wins_and_keeps_its_order(tmp_path: Path) -> None:
-    building.dtd(tmp_path)
+    datasets.dtd(tmp_path)
     listed: dict[str, list[list[object]]] = {
         "train": [["dotted/dotted_0002.jpg", 1, "dotted"], ["banded/banded_0003.jpg", 0, "banded"]],
         "val": [],
         "test": [["banded/banded_0004.jpg", 0, "banded"]],
     }
-    building.coop_split(tmp_path / "dtd" / "split_zhou_DescribableTextures.json", listed)
+    datasets.coop_split(tmp_path / "dtd" / "split_zhou_DescribableTextures.json", listed)
     images = read_dataset("dtd", tmp_path)
     assert images.counts() == {"train": 2, "test": 1} and [s.label for s in images.of("train")] == [1, 0]
     assert every_image_decodes(images)
@@ -155,9 +155,9 @@ def test_coop_split_wins_and_keeps_its_order(tmp_path: Path) -> None:
     "entry", [["../../etc/passwd", 0, "x"], ["/etc/passwd", 0, "x"], ["a.jpg", "0", "x"], ["a.jpg", 0]]
 )
 def test_a_split_file_cannot_leave_the_folder(entry: list[object], tmp_path: Path) -> None:
-    building.dtd(tmp_path)
+    datasets.dtd(tmp_path)
     path = tmp_path / "dtd" / "split_zhou_DescribableTextures.json"
-    building.coop_split(path, {"train": [entry], "val": [], "test": []})
+    datasets.coop_split(path, {"train": [entry], "val": [], "test": []})
     with pytest.raises(HyCalError, match="entry"):
         read_dataset("dtd", tmp_path)
 
@@ -178,16 +178,12 @@ def test_prompts_are_those_of_the_paper() -> None:
         assert prompts(find_dataset(name), [label]) == [prompt]
 
 
-REPOSITORY = Path(__file__).parents[2]
-SPLITS = Path(os.environ.get("HYCAL_DATA", REPOSITORY.parent / "shared" / "data")) / "splits"
-
-
-@pytest.mark.skipif(not SPLITS.is_dir(), reason=f"no published split files in {SPLITS}; set HYCAL_DATA")
+@needs("splits")
 @pytest.mark.parametrize("name", ["caltech101", "dtd", "eurosat", "flowers", "pets", "cars"])
 def test_published_split_files_agree_with_the_table(name: str, tmp_path: Path) -> None:
     spec = find_dataset(name)
     (tmp_path / spec.split_images).mkdir(exist_ok=True)
-    (tmp_path / spec.split_file).write_bytes((SPLITS / spec.split_file).read_bytes())
+    (tmp_path / spec.split_file).write_bytes((DATA / "splits" / spec.split_file).read_bytes())
     images = read_dataset(name, tmp_path)
     assert images.counts() == spec.images and len(images.class_names) == spec.classes
     if name == "flowers":  # the order of the paper's table of shots

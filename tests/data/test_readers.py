@@ -6,7 +6,7 @@ import pytest
 from hycal.data import read_csv, read_folder, read_jsonl, read_npz
 from hycal.data.labelled import list_images
 from hycal.errors import HyCalError
-from tests.data.building import image, text
+from tests.support.datasets import image, text
 
 
 def test_class_folders_are_one_domain_called_as_the_folder(tmp_path: Path) -> None:

@@ -1,33 +1,10 @@
-import io
-import struct
-import zlib
-
 import numpy as np
 import pytest
 from PIL import Image
 
 from hycal.embedding.decoding import decode
 from hycal.embedding.sources import ImageError
-from tests.embedding.tiny import picture
-
-
-def file_of(image: Image.Image, kind: str, **options: object) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, kind, **options)
-    return buffer.getvalue()
-
-
-def giant_png(side: int) -> bytes:
-    """A valid 1-bit PNG of side x side pixels, in a few kilobytes."""
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-    press = zlib.compressobj(9)
-    row = bytes(1 + side // 8)
-    body = b"".join(press.compress(row) for _ in range(side)) + press.flush()
-    header = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+from tests.support.images import file_of, giant_png, picture
 
 
 @pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "PPM", "TGA"])

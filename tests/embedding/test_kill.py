@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.embedding.tiny import make_folder
+from tests.support.images import make_folder
 
 KILLS = 10
 IMAGES = 80

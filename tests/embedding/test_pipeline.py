@@ -13,8 +13,8 @@ from hycal.embedding.sources import ImageSource, image_files
 from hycal.embedding.store import Tick
 from hycal.errors import HyCalError
 from hycal.validation import Floats
-from tests.embedding.test_decoding import file_of, giant_png
-from tests.embedding.tiny import TinyEncoder, make_folder, picture
+from tests.support.encoders import TinyEncoder
+from tests.support.images import file_of, make_folder, make_mixed_folder, picture
 
 
 def sources_in(folder: Path) -> list[ImageSource]:
@@ -201,38 +201,6 @@ def test_what_was_encoded_before_a_failure_is_kept(tmp_path: Path) -> None:
         with pytest.raises(RuntimeError, match="out of memory"):
             embed(sources, encoder, store=cache, batch=4)
         assert len(cache) == 8
-
-
-def make_mixed_folder(folder: Path) -> tuple[set[str], set[str]]:
-    """Write every kind of file that real folders hold; return the names of the good and of the bad."""
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    deep = Image.fromarray(np.linspace(0, 65535, 400).astype(np.uint16).reshape(20, 20))
-    frames = [picture(20 + i) for i in range(3)]
-    good = {
-        "good.jpg": file_of(picture(1), "JPEG"),
-        "deep.png": file_of(deep, "PNG"),
-        "cmyk.jpg": file_of(picture(2).convert("CMYK"), "JPEG"),
-        "animated.gif": file_of(frames[0], "GIF", save_all=True, append_images=frames[1:]),
-        "rotated.jpg": file_of(picture(3), "JPEG", exif=exif),
-        "palette.png": file_of(picture(4).convert("P"), "PNG", transparency=b"\x10" * 16),
-        "no_suffix": file_of(picture(5), "PNG"),
-    }
-    bad = {
-        "empty.jpg": b"",
-        "truncated.jpg": file_of(picture(6, size=(200, 200)), "JPEG")[:4000],
-        "giant.png": giant_png(20_000),
-        "strip.png": file_of(Image.new("1", (1, 5000)), "PNG"),
-        "notes.txt": b"not an image",
-        "text.png": b"neither",
-    }
-    for name, content in {**good, **bad}.items():
-        (folder / name).write_bytes(content)
-    (folder / "gone.jpg").symlink_to(folder / "nowhere.jpg")
-    os.mkfifo(folder / "pipe.jpg")
-    (folder / "loop").symlink_to(folder)
-    (folder / ".hidden.jpg").write_bytes(b"")
-    return set(good), {*bad, "gone.jpg", "pipe.jpg", "loop"}
 
 
 def test_a_folder_of_everything_ends_with_every_good_image_and_every_reason(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -8,16 +7,6 @@ import pytest
 from hycal.encoders.catalog import find_spec
 from hycal.encoders.files import locate
 from hycal.encoders.loader import load_encoder
-
-
-@pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """Development data beside the repository, or where HYCAL_DATA says."""
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    folder = Path(os.environ.get("HYCAL_DATA", beside))
-    if not (folder / "xd8-images").is_dir():
-        pytest.skip(f"needs the development images; there is no {folder / 'xd8-images'} (set HYCAL_DATA)")
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from PIL import Image
 
 from hycal.encoders.golden import check_golden
 from hycal.errors import HyCalError
+from tests.support.data import DATA, needs
 
 DISCIPLINES = ["aircraft", "art", "digit", "flower", "galaxy", "medical", "satellite", "texture"]
 
@@ -33,13 +34,15 @@ def as_the_reference_cropped(image: Image.Image) -> Image.Image:
     return image.crop((left, top, left + 224, top + 224))
 
 
-def test_agrees_with_independent_embeddings(w8, shared_data: Path) -> None:
+@needs("xd8-images")
+@needs("clip-vitb16")
+def test_agrees_with_independent_embeddings(w8) -> None:
     batch, expected = [], []
     for discipline in DISCIPLINES:
-        with np.load(shared_data / "clip-vitb16" / f"{discipline}.npz") as file:
+        with np.load(DATA / "clip-vitb16" / f"{discipline}.npz") as file:
             name, row = str(file["class_names"][-1]), int(np.flatnonzero(file["test_y"] == file["test_y"].max())[0])
             expected.append(file["test_x"][row].astype(np.float32))
-        first = min((shared_data / "xd8-images" / discipline / "test" / name).iterdir())
+        first = min((DATA / "xd8-images" / discipline / "test" / name).iterdir())
         with Image.open(first) as image:
             batch.append(w8.preprocess(as_the_reference_cropped(image)))
     cosines = (w8.encode(np.stack(batch)) * np.stack(expected)).sum(axis=1)

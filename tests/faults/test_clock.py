@@ -10,7 +10,7 @@ import pytest
 
 from hycal.project import Project, history
 from hycal.project.journal import journal_of
-from tests.project.building import arrivals, example, pets_and_cars
+from tests.support.projects import arrivals, example, pets_and_cars
 
 
 class Clock(datetime):

@@ -19,7 +19,7 @@ from hycal.serve.app import make_app
 from hycal.serve.service import Service
 from hycal.storage.locks import writing
 from tests.faults.disks import files_no_larger_than, filled, read_only, small_disk
-from tests.project.building import arrivals, example, pets_and_cars
+from tests.support.projects import arrivals, example, pets_and_cars
 
 CHANGES = {
     "learn": lambda project: project.learn(arrivals("pets/cow", 1, 2, 3)),

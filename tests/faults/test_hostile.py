@@ -26,7 +26,7 @@ from hycal.cli import app
 from hycal.data.archives import unpack
 from hycal.data.labelled import list_images
 from hycal.data.npz import read_npz
-from tests.embedding.tiny import picture
+from tests.support.images import picture
 
 MUTATIONS = 60
 

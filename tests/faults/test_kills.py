@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.support.commands import run_python
 
 # What the harness must catch: a writer that replaces nothing in one step.
 CARELESS = """
@@ -29,12 +27,8 @@ print(Prepared.of(careless, Path(sys.argv[1])).killed(AtTime(0.05)))
 """
 
 
-def run(*command: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *map(str, command)], cwd=ROOT, capture_output=True, text=True, timeout=300)
-
-
 def test_old_or_new_and_whole_at_any_moment() -> None:
-    done = run("-m", "benchmarks.faults", "--kills", 16, "--servers", 2)
+    done = run_python("-m", "benchmarks.faults", "--kills", 16, "--servers", 2)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [line.split()[-4:] for line in done.stdout.splitlines()[1:-1]]
     kills, old, new, wrong = (sum(int(row[column]) for row in rows) for column in range(4))
@@ -43,5 +37,5 @@ def test_old_or_new_and_whole_at_any_moment() -> None:
 
 
 def test_the_harness_sees_a_torn_file(tmp_path: Path) -> None:
-    done = run("-c", CARELESS, tmp_path)
+    done = run_python("-c", CARELESS, tmp_path)
     assert "another state than the old one and the new one" in done.stdout, done.stdout + done.stderr

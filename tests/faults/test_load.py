@@ -14,7 +14,7 @@ from benchmarks.synthetic import many_classes
 from hycal.encoders import load_encoder
 from hycal.project import Project
 from hycal.project.encoder import space
-from tests.faults.test_kills import run
+from tests.support.commands import run_python
 
 LEAK = """
 import numpy as np
@@ -31,7 +31,7 @@ answers.rank = leaking
 
 
 def test_no_request_fails_while_the_model_changes() -> None:
-    done = run("-m", "benchmarks.load", "--seconds", 0.1, "--clients", 4, "--classes", 20, "--soak", 3)
+    done = run_python("-m", "benchmarks.load", "--seconds", 0.1, "--clients", 4, "--classes", 20, "--soak", 3)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "none failed" in done.stdout and "256 embeddings" in done.stdout
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from hycal.storage.model_file import VERSION
-from tests.project.building import arrivals, example, pets_and_cars
+from tests.support.projects import arrivals, example, pets_and_cars
 
 
 def main() -> None:

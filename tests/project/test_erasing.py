@@ -6,7 +6,7 @@ import pytest
 
 from hycal import HyCalError
 from hycal.project import Project
-from tests.project.building import example, pets_and_cars
+from tests.support.projects import example, pets_and_cars
 
 
 @pytest.mark.parametrize("name", ["pets/dog", "dog", "pets/", example("pets/dog", 1).key])

@@ -12,7 +12,7 @@ from hycal.project.advice import advise
 from hycal.project.diff import ClassChange, compare
 from hycal.project.evaluation import evaluate
 from hycal.validation import unit_rows
-from tests.project.building import arrivals, example, new_project, pets_and_cars
+from tests.support.projects import arrivals, example, new_project, pets_and_cars
 
 WRONG = 6
 

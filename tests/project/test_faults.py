@@ -11,7 +11,7 @@ from hycal import ModelFileError
 from hycal.project import LockedError, Project
 from hycal.storage import model_file
 from hycal.storage.locks import writing
-from tests.project.building import arrivals, example, pets_and_cars
+from tests.support.projects import arrivals, example, pets_and_cars
 
 
 def test_a_second_writer_is_told(tmp_path):

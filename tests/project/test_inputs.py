@@ -17,8 +17,9 @@ from hycal.errors import HyCalError
 from hycal.gravity import Gravity
 from hycal.project import Arrival, State
 from hycal.project.inputs import held_out, to_learn
-from tests.embedding.tiny import TinyEncoder, picture
-from tests.project.building import SPACE, WIDTH, example, new_project
+from tests.support.encoders import TinyEncoder
+from tests.support.images import picture
+from tests.support.projects import SPACE, WIDTH, example, new_project
 
 COPIES = {"train": 5, "val": 2, "test": 3, "": 4}
 LEARNED = {"art/one": 4, "art/two": 4, "digit/one": 5, "digit/two": 5}

@@ -13,8 +13,7 @@ from hycal.project import Project, empty_state, project
 from hycal.project.file import state_of
 from hycal.project.journal import journal_of
 from hycal.storage import model_file
-from tests.project.building import OPERATIONS, SPACE, apply, arrivals, example, new_project, pets_and_cars
-from tests.project.test_project import same
+from tests.support.projects import OPERATIONS, SPACE, apply, arrivals, assert_same, example, new_project, pets_and_cars
 
 
 def journaled(path) -> Project:
@@ -39,10 +38,10 @@ def test_the_same_as_writing_the_whole_file(tmp_path_factory, operations):
             except HyCalError as error:
                 outcomes.append(str(error))
         assert outcomes[0] == outcomes[1]
-        same(whole.state, appending.state)
+        assert_same(whole.state, appending.state)
     assert (folder / "j.hycal").read_bytes() == base, "the file itself was left alone"
     again = Project(folder / "j.hycal")
-    same(whole.state, again.state)
+    assert_same(whole.state, again.state)
     assert [(e.action, e.what, e.before, e.after) for e in again.state.history] == [
         (e.action, e.what, e.before, e.after) for e in whole.state.history
     ]
@@ -50,11 +49,11 @@ def test_the_same_as_writing_the_whole_file(tmp_path_factory, operations):
         assert load(folder / "j.hycal").classes_.tolist() == list(whole.state.labels)
     appending.close()
     assert not journal_of(folder / "j.hycal").exists()
-    same(whole.state, Project(folder / "j.hycal").state)
+    assert_same(whole.state, Project(folder / "j.hycal").state)
     while any(entry.undo is not None for entry in whole.state.history):
         whole.undo()
         again.undo()
-        same(whole.state, again.state)
+        assert_same(whole.state, again.state)
 
 
 def test_a_journal_that_was_cut_off_leads_to_the_change_before(tmp_path):
@@ -69,7 +68,7 @@ def test_a_journal_that_was_cut_off_leads_to_the_change_before(tmp_path):
     for length in [*range(0, len(content), 97), *ends, *(end + 1 for end in ends[:-1]), *(end - 1 for end in ends[1:])]:
         journal_of(path).write_bytes(content[:length])
         expected = states[sum(end <= length for end in ends[1:])]
-        same(Project(path).state, expected)
+        assert_same(Project(path).state, expected)
     journal_of(path).write_bytes(content[: ends[2] + 50])
     Project(path, journal=True).learn(arrivals("d2/c2", 1))  # overwrites the torn end
     assert Project(path).state.labels == ("d0/c0", "d1/c1", "d2/c2")
@@ -84,7 +83,7 @@ def test_room_that_a_power_cut_left_empty_is_no_damage(tmp_path, room):
     target.learn(arrivals("d1/c1", 4))
     content = journal_of(path).read_bytes()
     journal_of(path).write_bytes(content + bytes(room))
-    same(Project(path).state, target.state)
+    assert_same(Project(path).state, target.state)
     Project(path, journal=True).learn(arrivals("d2/c2", 1))
     assert not journal_of(path).read_bytes()[len(content) :].startswith(bytes(40)), "the next change takes its place"
     assert Project(path).state.labels == ("d0/c0", "d1/c1", "d2/c2")
@@ -138,7 +137,7 @@ def test_a_journal_that_was_taken_in_does_no_harm(tmp_path):
     target.close()
     journal_of(path).write_bytes(left)  # as if the power had failed between the file and the removal
     again = Project(path, journal=True)
-    same(again.state, target.state)
+    assert_same(again.state, target.state)
     again.learn(arrivals("d1/c1", 6))
     assert journal_of(path).stat().st_size < len(left)
     assert len(Project(path).state.shelves["d1/c1"].examples) == 2
@@ -209,13 +208,13 @@ def test_changes_go_on_while_the_file_takes_the_journal_in(tmp_path, monkeypatch
     monkeypatch.undo()
     assert target.waiting == 2
     assert state_of(model_file.read(path)).version == target.state.version - 2
-    same(Project(path).state, target.state)
-    same(other.refresh(), target.state)
+    assert_same(Project(path).state, target.state)
+    assert_same(other.refresh(), target.state)
     target.learn(arrivals("d1/c1", 6))
-    same(Project(path).state, target.state)
+    assert_same(Project(path).state, target.state)
     target.close()
     assert target.waiting == 0 and not journal_of(path).exists()
-    same(Project(path).state, target.state)
+    assert_same(Project(path).state, target.state)
 
 
 def test_what_another_wrote_meanwhile_is_not_replaced(tmp_path, monkeypatch):
@@ -235,7 +234,7 @@ def test_what_another_wrote_meanwhile_is_not_replaced(tmp_path, monkeypatch):
     monkeypatch.setattr(model_file, "prepared", slowly)
     target.close()
     assert gone.row.tobytes() not in b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
-    same(Project(path).state, target.state)
+    assert_same(Project(path).state, target.state)
 
 
 def test_the_first_change_of_all_makes_the_file(tmp_path):

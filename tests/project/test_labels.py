@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hycal import HyCalError
-from tests.project.building import arrivals, example, new_project, pets_and_cars
+from tests.support.projects import arrivals, example, new_project, pets_and_cars
 
 
 def test_a_class_and_a_domain_of_one_name(tmp_path):

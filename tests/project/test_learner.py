@@ -16,7 +16,8 @@ from hycal.project.answers import answer
 from hycal.project.encoder import check_encoder, space, text_embeddings
 from hycal.project.learner import MOST_BYTES, SIDE, Learner, thumbnail
 from hycal.validation import unit_rows
-from tests.embedding.tiny import TinyEncoder, make_folder, picture
+from tests.support.encoders import TinyEncoder
+from tests.support.images import make_folder, picture
 
 
 class Reader(TinyEncoder):

@@ -6,7 +6,7 @@ import numpy as np
 
 from hycal.project import Project
 from hycal.project.mapping import class_map
-from tests.project.building import example, new_project, pets_and_cars
+from tests.support.projects import example, new_project, pets_and_cars
 
 
 def points_of(project: Project) -> np.ndarray:

@@ -12,18 +12,9 @@ from hypothesis import given
 
 from hycal import METHODS, HyCal, HyCalError, RanPAC, load
 from hycal.project import UNDO_DEPTH, Arrival, Example, Project
-from tests.project.building import OPERATIONS, SPACE, apply, arrivals, example, new_project, pets_and_cars
+from tests.support.projects import OPERATIONS, SPACE, apply, arrivals, assert_same, example, new_project, pets_and_cars
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-
-
-def same(one, other):
-    assert one.hash == other.hash and one.labels == other.labels
-    for label in one.labels:
-        mine, theirs = one.shelves[label], other.shelves[label]
-        assert [e.key for e in mine.examples] == [e.key for e in theirs.examples]
-        assert [(e.name, e.thumbnail) for e in mine.examples] == [(e.name, e.thumbnail) for e in theirs.examples]
-        np.testing.assert_array_equal(mine.record.samples.rows, np.stack([e.row for e in mine.examples]))
 
 
 def test_a_project_file_is_a_model_file(tmp_path):
@@ -49,7 +40,7 @@ def test_a_project_file_is_a_model_file(tmp_path):
 def test_everything_is_in_the_file(tmp_path):
     project = pets_and_cars(tmp_path / "all.hycal")
     again = Project(tmp_path / "all.hycal")
-    same(project.state, again.state)
+    assert_same(project.state, again.state)
     assert again.state.space == SPACE
     assert [(e.action, e.what, e.before, e.after) for e in again.state.history] == [
         (e.action, e.what, e.before, e.after) for e in project.state.history
@@ -214,14 +205,14 @@ def test_undo_leads_back_through_every_state(tmp_path_factory, operations):
             assert project.state is before
             continue
         if action == "undo":
-            same(project.state, trail.pop())
+            assert_same(project.state, trail.pop())
         elif project.state.hash != before.hash:
             trail.append(before)
     if project.exists:
         project = Project(path)
     for earlier in reversed(trail):
         project.undo()
-        same(project.state, earlier)
+        assert_same(project.state, earlier)
 
 
 def test_paths_that_cannot_be_written(tmp_path):

@@ -11,7 +11,7 @@ from hycal.errors import HyCalError
 from hycal.project import Arrival, Example, Space, changes, empty_state
 from hycal.project.remaking import remade, trials
 from hycal.validation import unit_rows
-from tests.project.building import SPACE, WIDTH, arrivals, new_project, pets_and_cars
+from tests.support.projects import SPACE, WIDTH, arrivals, new_project, pets_and_cars
 
 NEED_TEXT = {"ZeroShot"}
 LEARNED = [*arrivals("pets/cat", 1, 2, 3), *arrivals("pets/dog", 1, 2), *arrivals("cars/mini", 1, 2, 3, 4)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.serve.building import client_of, new_service, teach
+from tests.support.services import client_of, new_service, teach
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from hycal.serve.schemas import AnswersOut
 from hycal.serve.serializers import describe_answer, encode_ranking
 from hycal.serve.service import SentImage
 from hycal.uncertainty.calibration import Calibration
-from tests.serve.building import client_of, files, new_service, picture, teach
+from tests.support.services import client_of, files, new_service, picture, teach
 
 
 def best(answer: dict) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hycal.project import Project, empty_state
 from hycal.serve.caches import CachedResult, mostly_unchanged, same_labels
-from tests.project.building import SPACE, arrivals, example
+from tests.support.projects import SPACE, arrivals, example
 
 
 def test_kept_while_the_model_is_mostly_unchanged(tmp_path):

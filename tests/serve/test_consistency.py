@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from hycal.classifiers import HyCal
 from hycal.project import Project
-from tests.serve.building import client_of, files, new_service, picture, teach
+from tests.support.services import client_of, files, new_service, picture, teach
 
 
 def test_readers_see_whole_models_while_others_write(tmp_path):

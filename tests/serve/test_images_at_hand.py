@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.serve.building import client_of, files, new_service, picture
+from tests.support.services import client_of, files, new_service, picture
 
 
 def test_an_image_that_is_not_at_hand_spoils_no_other_answer(taught):

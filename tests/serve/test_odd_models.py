@@ -8,7 +8,8 @@ import pytest
 from hycal import METHODS, NCM, HyCal
 from hycal.project import Project
 from hycal.serve.service import Service
-from tests.serve.building import ColourEncoder, client_of, files, picture
+from tests.support.encoders import ColourEncoder
+from tests.support.services import client_of, files, picture
 
 READS = ("info", "classes", "accuracy", "map", "history")
 

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from hycal.serve.app import make_app
 from hycal.serve.security import Access
-from tests.serve.building import HOME, new_service, teach
+from tests.support.services import HOME, new_service, teach
 
 CHECKS = (not_a_server_error, status_code_conformance, response_schema_conformance)
 

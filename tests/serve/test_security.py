@@ -15,7 +15,7 @@ from starlette.responses import Response
 from hycal.errors import HyCalError
 from hycal.serve.security import Access, Guard
 from hycal.serve.server import link
-from tests.serve.building import client_of, files, new_service, picture, teach
+from tests.support.services import client_of, files, new_service, picture, teach
 
 TOKEN = "0123456789abcdef-token"
 

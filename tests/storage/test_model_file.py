@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from hycal import HyCal, HyCalError, ModelFileError, load
 from hycal.errors import StorageError
 from hycal.storage import model_file
 from hycal.testing.streams import Stream, learn
+from tests.support.files import rewrite
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -98,16 +99,6 @@ def test_missing_folder_and_missing_file_say_so(model, tmp_path):
         load(tmp_path / "none.safetensors")
     with pytest.raises(ModelFileError, match="no model file at"):
         load(tmp_path)
-
-
-def rewrite(path, change):
-    """Change (manifest, tensors) of the model at `path`."""
-    tensors = load_file(path)
-    raw = path.read_bytes()
-    header = json.loads(raw[8 : 8 + struct.unpack("<Q", raw[:8])[0]])
-    manifest = json.loads(header["__metadata__"]["hycal"])
-    change(manifest, tensors)
-    save_file(tensors, path, {"hycal": json.dumps(manifest)})
 
 
 MALFORMED = {

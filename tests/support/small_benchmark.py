@@ -63,8 +63,3 @@ def write_small(folder: Path, *, text: bool = True) -> tuple[Path, Path]:
     for domain in small_domains(text=text).values():
         write_domain(folder / "embeddings", domain)
     return setting, folder / "embeddings"
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    """Return every file below `folder` with its bytes."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -1,9 +1,8 @@
-"""A real, tiny encoder and a folder of images, for tests of everything around them."""
+"""Encoders that are real and tiny, for tests of everything around them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -38,14 +37,20 @@ class TinyEncoder:
         raise HyCalError("tiny has no text tower")
 
 
-def picture(seed: int, *, size: tuple[int, int] = (20, 16)) -> Image.Image:
-    pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
-    return Image.fromarray(pixels)
+class ColourEncoder:
+    """The mean colour of sixteen fields."""
 
+    name = "colours"
+    dimension = 48
+    fingerprint = "colours-1"
+    has_text = False
 
-def make_folder(root: Path, *, classes: int = 2, images: int = 5) -> Path:
-    for label in range(classes):
-        (root / f"class_{label}").mkdir(parents=True)
-        for number in range(images):
-            picture(1000 * label + number).save(root / f"class_{label}" / f"{number:03}.png")
-    return root
+    def preprocess(self, image):
+        return np.asarray(image.resize((4, 4)), dtype=np.float32).transpose(2, 0, 1) / 255 + 0.01
+
+    def encode(self, batch):
+        rows = batch.reshape(len(batch), -1)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def encode_texts(self, texts):
+        raise AssertionError("no text tower")

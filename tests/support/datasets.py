@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from scipy.io import savemat
 
-from tests.embedding.tiny import picture
+from tests.support.images import picture
 
 
 def image(path: Path, seed: int = 0) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import strategies as st
 
-from hycal.project import Arrival, Example, Project, Space, empty_state
+from hycal.project import Arrival, Example, Project, Space, State, empty_state
 
 WIDTH = 12
 SPACE = Space("tiny", "tiny-space", WIDTH)
@@ -56,3 +56,13 @@ def apply(target: Project, action: str, number: int, kind: int) -> None:
         target.rename(label, f"n{number}")
     else:
         target.undo()
+
+
+def assert_same(one: State, other: State) -> None:
+    """Two states have the same classes, and these the same images."""
+    assert one.hash == other.hash and one.labels == other.labels
+    for label in one.labels:
+        mine, theirs = one.shelves[label], other.shelves[label]
+        assert [e.key for e in mine.examples] == [e.key for e in theirs.examples]
+        assert [(e.name, e.thumbnail) for e in mine.examples] == [(e.name, e.thumbnail) for e in theirs.examples]
+        np.testing.assert_array_equal(mine.record.samples.rows, np.stack([e.row for e in mine.examples]))

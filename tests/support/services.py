@@ -1,4 +1,4 @@
-"""A service with an encoder that sees colours only: as quick as the tests want, and different for every picture."""
+"""A service whose encoder sees colours only, its client, and pictures of four colours."""
 
 from __future__ import annotations
 
@@ -14,28 +14,10 @@ from hycal.project.encoder import space
 from hycal.serve.app import make_app
 from hycal.serve.security import Access
 from hycal.serve.service import Limits, Service
+from tests.support.encoders import ColourEncoder
 
 HOME = "http://localhost:8000"
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (30, 40, 220), "grey": (128, 128, 128)}
-
-
-class ColourEncoder:
-    """The mean colour of sixteen fields."""
-
-    name = "colours"
-    dimension = 48
-    fingerprint = "colours-1"
-    has_text = False
-
-    def preprocess(self, image):
-        return np.asarray(image.resize((4, 4)), dtype=np.float32).transpose(2, 0, 1) / 255 + 0.01
-
-    def encode(self, batch):
-        rows = batch.reshape(len(batch), -1)
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-    def encode_texts(self, texts):
-        raise AssertionError("no text tower")
 
 
 def picture(colour: str, number: int = 0, side: int = 24) -> bytes:
