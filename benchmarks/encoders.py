@@ -20,9 +20,9 @@ from rich.table import Table
 from benchmarks.domains import data_folder
 from hycal import NCM
 from hycal.commands._output import embedding_progress
-from hycal.data.bundled import EmbeddedDomain, load_xd8, xd8_provenance
-from hycal.data.embedded import embed_sets, images_digest, in_order
-from hycal.data.folders import read_folder
+from hycal.data.bundled import load_xd8, xd8_provenance
+from hycal.data.embedded import EmbeddedDomain, embed_sets, images_digest, in_order
+from hycal.data.readers import read_folder
 from hycal.embedding import EmbeddingCache
 from hycal.encoders import load_encoder
 from hycal.encoders.files import cache_dir

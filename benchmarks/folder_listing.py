@@ -13,7 +13,7 @@ import time
 import tracemalloc
 from pathlib import Path
 
-from hycal.data.labelled import list_images
+from hycal.data.readers import list_images
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from safetensors.numpy import save
 
 from fuzz import seeds
 from hycal.data.archives import unpack
-from hycal.data.labelled import list_images
+from hycal.data.readers import list_images
 from hycal.embedding.decoding import decode
 from hycal.embedding.table import read_table
 from hycal.errors import HyCalError

@@ -20,7 +20,7 @@ from hycal._version import __version__
 from hycal.commands._output import embedding_progress
 from hycal.data.bundled import write_domains
 from hycal.data.embedded import embed_sets, images_digest, in_order
-from hycal.data.folders import read_folder
+from hycal.data.readers import read_folder
 from hycal.embedding import EmbeddingCache
 from hycal.embedding.store import EmbeddingStore, space_of
 from hycal.encoders.encoder import Encoder

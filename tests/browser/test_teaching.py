@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hycal.data.folders import place_of
+from hycal.data.readers import place_of
 from hycal.data.samples import split_of
 from hycal.project.inputs import TO_LEARN
 from tests.browser.conftest import serving

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hycal.data import bundled
-from hycal.data.bundled import EmbeddedDomain, read_domains, write_domains
+from hycal.data.bundled import read_domains, write_domains
+from hycal.data.embedded import EmbeddedDomain
 from hycal.errors import HyCalError
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hycal.data import read_csv, read_folder, read_jsonl, read_npz
-from hycal.data.labelled import list_images
+from hycal.data.readers import list_images
 from hycal.errors import HyCalError
 from tests.support.datasets import image, text
 

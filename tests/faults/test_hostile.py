@@ -24,8 +24,7 @@ from fuzz.targets import TARGETS, Target
 from hycal import HyCalError
 from hycal.cli import app
 from hycal.data.archives import unpack
-from hycal.data.labelled import list_images
-from hycal.data.npz import read_npz
+from hycal.data.readers import list_images, read_npz
 from tests.support.images import picture
 
 MUTATIONS = 60

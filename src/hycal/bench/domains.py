@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.bench.settings import Setting
-from hycal.data.bundled import EmbeddedDomain, load_xd8
+from hycal.data.bundled import load_xd8
 from hycal.data.catalog import find_dataset, prompts
-from hycal.data.embedded import embed_sets
+from hycal.data.embedded import EmbeddedDomain, embed_sets
 from hycal.data.layouts import read_dataset
 from hycal.embedding.store import EmbeddingStore, Skipped, Tick, space_of
 from hycal.encoders.encoder import Encoder

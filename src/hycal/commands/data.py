@@ -14,7 +14,7 @@ from rich.table import Table
 from hycal.commands._output import print_line, print_table, progress, report_errors
 from hycal.data.catalog import find_dataset, list_datasets
 from hycal.data.check import check_dataset
-from hycal.data.fetching import fetch
+from hycal.data.download import fetch
 
 app = typer.Typer(no_args_is_help=True, help="Find, fetch and check the data sets of the benchmark.")
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from hycal.commands._inputs import DEFAULT_ENCODER, embed_images, load_encoder
 from hycal.commands._options import BackendName, CacheFolder, Cluster, StrictSkips, Weights, check_backend
 from hycal.commands._output import FOUND_SOMETHING, print_line, print_skipped, report_errors
-from hycal.data.labelled import ListedImage, list_images
+from hycal.data.readers import ListedImage, list_images
 from hycal.embedding import EmbeddingTable, Skipped, embed, embed_sharded, is_table, write_table
 from hycal.embedding.pipeline import BATCH
 from hycal.embedding.shards import encoder_of_worker

@@ -1,12 +1,15 @@
-"""Where labelled images and embeddings come from: folders, manifests, published data sets."""
+"""Labelled images and embeddings: readers of folders and manifests, published data sets, the embeddings in the package.
 
-from hycal.data.bundled import EmbeddedDomain, load_xd8, xd8_provenance
+`project`, `bench`, `serve` and `commands` may import it; it imports `embedding`, `encoders`, `storage` and below.
+It never trains or asks a classifier, and never decodes an image except in `check`.
+"""
+
+from hycal.data.bundled import load_xd8, xd8_provenance
 from hycal.data.catalog import DataSetSpec, find_dataset, list_datasets, prompts
 from hycal.data.check import DataReport, check_dataset
-from hycal.data.folders import read_folder
+from hycal.data.embedded import EmbeddedDomain
 from hycal.data.layouts import read_dataset
-from hycal.data.manifests import read_csv, read_jsonl
-from hycal.data.npz import read_npz
+from hycal.data.readers import read_csv, read_folder, read_jsonl, read_npz
 from hycal.data.samples import ImageSet, Sample
 
 __all__ = [

@@ -1,10 +1,14 @@
-"""Real CLIP embeddings that come with the package, so that everything can be tried without a download."""
+"""The CLIP embeddings that come with the package, for trying everything without a download, and their file format.
+
+A domain is one .npz file. Embeddings are float16, as two planes of bytes, deflated. The high bytes of unit rows (sign,
+exponent, two bits of mantissa) are alike and deflate well; the low bytes are noise. Interleaved, as numpy stores them,
+neither would shrink.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,43 +16,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.data.packing import pack, read_packed, unpack, write_packed
+from hycal.data.embedded import EmbeddedDomain
 from hycal.errors import HyCalError
-from hycal.storage.atomic import write_whole
-from hycal.validation import Floats
+from hycal.storage.atomic import replacing, write_whole
+from hycal.storage.npz import load_arrays
+from hycal.validation import Floats, unit_rows
 
 PROVENANCE = "provenance.json"
 _MOST_LABELS = 2**16
 
-
-@dataclass(frozen=True, eq=False)
-class EmbeddedDomain:
-    """The embeddings of one domain.
-
-    Attributes
-    ----------
-    name : str
-    train_x, test_x : ndarray of shape (n, d)
-        Unit float32 rows.
-    train_y, test_y : ndarray of shape (n,)
-        Positions in `class_names`.
-    class_names : tuple of str
-    """
-
-    name: str
-    train_x: Floats
-    train_y: npt.NDArray[np.int64]
-    test_x: Floats
-    test_y: npt.NDArray[np.int64]
-    class_names: tuple[str, ...]
+_Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 def load_xd8() -> dict[str, EmbeddedDomain]:
     """Return the bundled embeddings of eight visual disciplines, by domain name in alphabetical order.
 
     OpenAI's CLIP ViT-B/16 (encoder `clip-vit-b16-w8`) on 223 classes of aircraft, art, digit, flower,
-    galaxy, medical, satellite and texture images; 7371 to learn from, 4449 to test on, 512 dimensions, stored
-    in half precision. `xd8_provenance` says exactly what was embedded, and how.
+    galaxy, medical, satellite and texture images; 7371 for training, 4449 for testing, 512 dimensions, stored in half
+    precision. `xd8_provenance` says exactly what was embedded, and how.
 
     Examples
     --------
@@ -60,7 +45,7 @@ def load_xd8() -> dict[str, EmbeddedDomain]:
 
 
 def xd8_provenance() -> dict[str, Any]:
-    """Return where the bundled embeddings come from: encoder, images, versions, licence."""
+    """Return the origin of the bundled embeddings: encoder, images, versions, licence."""
     return _provenance(_folder())
 
 
@@ -85,33 +70,38 @@ def read_domains(folder: Path) -> dict[str, EmbeddedDomain]:
 
 
 def _read_domain(folder: Path, name: str) -> EmbeddedDomain:
-    arrays = read_packed(folder / f"{name}.npz")
+    path = folder / f"{name}.npz"
+    try:
+        arrays = load_arrays(path)
+    except ValueError as error:
+        raise HyCalError(f"{path.name} of the bundled data is damaged: {error}. Install hycal again.") from None
     return EmbeddedDomain(
         name=name,
-        train_x=unpack("train_x", arrays),
+        train_x=_join_planes("train_x", arrays),
         train_y=arrays["train_y"].astype(np.int64),
-        test_x=unpack("test_x", arrays),
+        test_x=_join_planes("test_x", arrays),
         test_y=arrays["test_y"].astype(np.int64),
         class_names=tuple(str(label) for label in arrays["class_names"]),
     )
 
 
 def write_domains(folder: Path, domains: Mapping[str, EmbeddedDomain], *, provenance: dict[str, Any]) -> None:
-    """Write `domains` and their provenance; what is written last makes the folder readable."""
+    """Write `domains`, then their provenance, without which the folder is not readable."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PROVENANCE).unlink(missing_ok=True)
     counts = {}
     for name, domain in domains.items():
         if len(domain.class_names) > _MOST_LABELS:
             raise HyCalError(f"Domain {name!r} has {len(domain.class_names)} classes; 65,536 fit the format.")
-        arrays: dict[str, npt.NDArray[Any]] = {
-            **pack("train_x", domain.train_x),
-            **pack("test_x", domain.test_x),
+        arrays: dict[str, Any] = {
+            **_split_planes("train_x", domain.train_x),
+            **_split_planes("test_x", domain.test_x),
             "train_y": domain.train_y.astype(np.uint16),
             "test_y": domain.test_y.astype(np.uint16),
             "class_names": np.array(domain.class_names),
         }
-        write_packed(folder / f"{name}.npz", arrays)
+        with replacing(folder / f"{name}.npz") as file:
+            np.savez_compressed(file, **arrays)
         counts[name] = {
             "classes": len(domain.class_names),
             "train": len(domain.train_y),
@@ -119,3 +109,23 @@ def write_domains(folder: Path, domains: Mapping[str, EmbeddedDomain], *, proven
         }
     text = json.dumps({**provenance, "domains": counts}, indent=2, sort_keys=True, ensure_ascii=False)
     write_whole(folder / PROVENANCE, (text + "\n").encode())
+
+
+def _split_planes(name: str, rows: npt.NDArray[np.floating[Any]]) -> dict[str, npt.NDArray[np.uint8]]:
+    """Return `rows` as two named byte planes of float16.
+
+    Examples
+    --------
+    >>> planes = _split_planes("x", np.eye(2, dtype=np.float32))
+    >>> sorted(planes), _join_planes("x", planes).tolist()
+    (['x_high', 'x_low'], [[1.0, 0.0], [0.0, 1.0]])
+    """
+    planes = np.ascontiguousarray(rows, dtype="<f2").view(np.uint8).reshape(*rows.shape, 2)
+    return {f"{name}_low": planes[..., 0].copy(), f"{name}_high": planes[..., 1].copy()}
+
+
+def _join_planes(name: str, arrays: _Arrays) -> Floats:
+    """Return the rows of two byte planes, as unit float32 rows."""
+    low, high = arrays[f"{name}_low"], arrays[f"{name}_high"]
+    rows: npt.NDArray[np.float16] = np.stack([low, high], axis=-1).view("<f2")[..., 0]
+    return unit_rows(rows)

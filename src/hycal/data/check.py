@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hycal.data.catalog import DataSetSpec, find_dataset
 from hycal.data.layouts import read_dataset
-from hycal.data.layouts.split_file import find_split_file
+from hycal.data.layouts.files import find_split_file
 from hycal.data.samples import ImageSet
 from hycal.embedding.decoding import decode
 from hycal.embedding.sources import ImageError, ImageFile

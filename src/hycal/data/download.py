@@ -1,4 +1,4 @@
-"""Downloads that survive a broken line: resumed where they stopped, checked before they get their name."""
+"""Downloads of data sets: resumed after a broken connection, verified before they get their name, and unpacked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hycal._version import __version__
-from hycal.data.catalog import Download
+from hycal.data.archives import is_archive, unpack
+from hycal.data.catalog import DataSetSpec, Download
 from hycal.errors import HyCalError
 from hycal.storage.atomic import install
 
@@ -24,24 +25,67 @@ _SECONDS_WITHOUT_A_BYTE = 60
 _TRIES_WITHOUT_PROGRESS = 4
 _PAUSE = 1.0
 
-# What a network does; a disk that is full or may not be written raises other errors, and trying again is no use.
-_BROKEN_LINE = (urllib.error.URLError, ConnectionError, TimeoutError, ssl.SSLError, http.client.HTTPException)
+# Errors of a network. A full or write-protected disk raises other errors, for which trying again is useless.
+_NETWORK_ERRORS = (urllib.error.URLError, ConnectionError, TimeoutError, ssl.SSLError, http.client.HTTPException)
 
 Watch = Callable[[int, int | None], None]
 
 
+def fetch(spec: DataSetSpec, folder: Path, *, say: Callable[[str], None], watch: Watch | None = None) -> None:
+    """Download every file of the data set `spec` into `folder`, verify it, and unpack the archives there.
+
+    Parameters
+    ----------
+    spec : DataSetSpec
+    folder : Path
+    say : callable
+        Called with one line for each step.
+    watch : callable, optional
+        Called with the bytes so far and the total of the current download.
+    """
+    if not spec.files:
+        raise HyCalError(
+            f"{spec.title} is no longer published at an address that can be fetched. Get it by hand, starting "
+            f"from {spec.home}, and check it with `hycal data check {spec.name} --root {folder}`."
+        )
+    for item in spec.files:
+        mark = folder / f".{item.filename}.unpacked"
+        if mark.exists():
+            say(f"{item.filename} was fetched and unpacked before; delete {mark} to do it again")
+            continue
+        say(item.url)
+        path = download(item, folder, watch=watch)
+        size = f"{path.stat().st_size:,} bytes"
+        if item.checksum is None:
+            say(f"{path}: {size}; its publisher states no checksum, so it cannot be verified")
+        else:
+            say(f"{path}: {size}, {item.checksum[0]} verified")
+        if is_archive(path.name):
+            count = _unpack(item, path, folder)
+            mark.touch()  # last, so that a killed run unpacks again
+            say(f"{path}: {count:,} files unpacked; the archive itself is no longer needed")
+
+
+def _unpack(item: Download, path: Path, folder: Path) -> int:
+    count = unpack(path, folder)
+    if item.inside:
+        inner = folder / item.inside
+        count += unpack(inner, inner.parent)
+    return count
+
+
 def download(item: Download, folder: Path, *, watch: Watch | None = None, pause: float = _PAUSE) -> Path:
-    """Fetch `item` into `folder` and return its path; a file that is already there and right is left alone.
+    """Download `item` into `folder` and return its path; a correct file that is there already is kept.
 
     Parameters
     ----------
     item : Download
     folder : Path
-        Made if missing. An unfinished download waits there as NAME.part for the next call.
+        Created if missing. It keeps an unfinished download as NAME.part for the next call.
     watch : callable, optional
-        Called with the bytes so far and the total, if the server tells it.
+        Called with the bytes so far and the total, if the server states it.
     pause : float
-        Seconds before the first new try after a broken line; doubled each time.
+        Seconds before the first new try after a network error; doubled each time.
     """
     if urlsplit(item.url).scheme not in ("http", "https"):
         raise HyCalError(f"Cannot fetch {item.url}: expected an http or https address.")
@@ -86,7 +130,7 @@ def _fetch_all(item: Download, part: Path, watch: Watch | None, pause: float) ->
                     f"and put it in {part.parent}."
                 ) from None
             problem: Exception = error
-        except _BROKEN_LINE as error:
+        except _NETWORK_ERRORS as error:
             problem = error
         tries = 0 if _size(part) > before else tries + 1
         if tries >= _TRIES_WITHOUT_PROGRESS or (not _size(part) and _is_unreachable(problem)):
@@ -99,13 +143,13 @@ def _fetch_all(item: Download, part: Path, watch: Watch | None, pause: float) ->
 
 
 def _is_unreachable(problem: Exception) -> bool:
-    """Return whether there is no such host, or nobody listens: waiting a few seconds does not help."""
+    """Return whether the host is unknown or refuses the connection: waiting a few seconds does not help."""
     return isinstance(getattr(problem, "reason", problem), socket.gaierror | ConnectionRefusedError)
 
 
 def _fetch_once(item: Download, part: Path, watch: Watch | None) -> None:
     tag = _tag_file(part)
-    # Of a version that has no name the rest is not asked for, unless a checksum tells what belongs together.
+    # Without a version tag, two halves may be of two versions; only a checksum would show it.
     done = _size(part) if tag.is_file() or item.checksum is not None else 0
     headers = {"User-Agent": f"hycal/{__version__}", "Accept-Encoding": "identity"}
     if done:
@@ -130,7 +174,7 @@ def _fetch_once(item: Download, part: Path, watch: Watch | None) -> None:
 
 
 def _remember_tag(part: Path, answer: Any) -> None:
-    """Keep the server's name for this version of the file, so that halves of two versions are never joined."""
+    """Keep the server's tag of this version of the file, so that halves of two versions are never joined."""
     tags = answer.headers.get("ETag", "W/"), answer.headers.get("Last-Modified")
     strong = next((tag for tag in tags if tag and not tag.startswith("W/")), None)
     if strong is None:
@@ -148,7 +192,7 @@ def _size(path: Path) -> int:
 
 
 def _difference(item: Download, path: Path) -> str | None:
-    """Return how the checksum of `path` differs from the published one, or None."""
+    """Return the difference of the checksum of `path` to the published one, or None."""
     if item.checksum is None:
         return None
     kind, expected = item.checksum

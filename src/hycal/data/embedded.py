@@ -1,15 +1,15 @@
-"""From labelled images to embedded domains."""
+"""Embedded domains: the training and test embeddings of labelled images."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from hycal.data.bundled import EmbeddedDomain
 from hycal.data.samples import ImageSet, Sample, Split
 from hycal.embedding.pipeline import embed
 from hycal.embedding.store import EmbeddingStore, Skipped, Tick
@@ -19,6 +19,28 @@ from hycal.validation import Floats
 _SPLITS: tuple[Split, ...] = ("train", "test")
 
 
+@dataclass(frozen=True, eq=False)
+class EmbeddedDomain:
+    """The training and test embeddings of one domain.
+
+    Attributes
+    ----------
+    name : str
+    train_x, test_x : ndarray of shape (n, d)
+        Unit float32 rows.
+    train_y, test_y : ndarray of shape (n,)
+        Positions in `class_names`.
+    class_names : tuple of str
+    """
+
+    name: str
+    train_x: Floats
+    train_y: npt.NDArray[np.int64]
+    test_x: Floats
+    test_y: npt.NDArray[np.int64]
+    class_names: tuple[str, ...]
+
+
 def embed_sets(
     sets: Mapping[str, ImageSet],
     encoder: Encoder,
@@ -26,13 +48,13 @@ def embed_sets(
     store: EmbeddingStore | None = None,
     watch: Callable[[Tick], None] | None = None,
 ) -> tuple[dict[str, EmbeddedDomain], tuple[Skipped, ...]]:
-    """Return the training and test images of each set embedded, and the images that could not be used.
+    """Return the embeddings of the training and test images of each set, and the skipped images.
 
     Parameters
     ----------
     sets : mapping from domain name to ImageSet
     encoder, store, watch
-        As for `hycal.embedding.embed`; all sets are one run.
+        As for `hycal.embedding.embed`; one run embeds all sets.
     """
     samples = in_order(sets)
     result = embed([sample.source for _, sample in samples], encoder, store=store, watch=watch)
@@ -60,5 +82,5 @@ def images_digest(sets: Mapping[str, ImageSet], root: Path) -> str:
 
 
 def in_order(sets: Mapping[str, ImageSet]) -> list[tuple[str, Sample]]:
-    """Return every sample with the name of its set: the training images of a set, its test images, the next set."""
+    """Return every sample with the name of its set: the training and the test images of a set, then the next set."""
     return [(name, sample) for name, images in sets.items() for split in _SPLITS for sample in images.of(split)]

@@ -1,4 +1,4 @@
-"""Labelled images of one domain, not read yet; what every reader returns."""
+"""The labelled images of one domain, not read yet. Every reader returns them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hycal.errors import HyCalError
 
 Split: TypeAlias = Literal["train", "val", "test", ""]
 SPLITS: tuple[Split, ...] = ("train", "val", "test", "")
+NamedSample: TypeAlias = tuple[ImageSource, str, Split]  # with the name of its class
 
 _ALIASES: dict[str, Split] = {
     "train": "train",
@@ -26,7 +27,7 @@ _ALIASES: dict[str, Split] = {
 
 
 def split_of(name: str) -> Split | None:
-    """Return the split that `name` means, or None.
+    """Return the split with this name, in any case, or None.
 
     Examples
     --------
@@ -38,7 +39,7 @@ def split_of(name: str) -> Split | None:
 
 @dataclass(frozen=True)
 class Sample:
-    """One image with its class, as a position in `ImageSet.class_names`, and its split ("" for none)."""
+    """One image, the position of its class in `ImageSet.class_names`, and its split ("" for none)."""
 
     source: ImageSource
     label: int
@@ -55,7 +56,7 @@ class ImageSet:
         The domain.
     class_names : tuple of str
     samples : tuple of Sample
-        In the order of the published lists, which few-shot draws follow.
+        In the order of the published lists; few-shot draws follow it.
     """
 
     name: str
@@ -74,13 +75,13 @@ class ImageSet:
         return [sample for sample in self.samples if sample.split in splits]
 
     def counts(self) -> dict[Split, int]:
-        """Return how many images each split has, for the splits there are."""
+        """Return the number of images of each split that has any."""
         found = Counter(sample.split for sample in self.samples)
         return {split: found[split] for split in SPLITS if found[split]}
 
 
-def from_names(name: str, entries: Iterable[tuple[ImageSource, str, Split]]) -> ImageSet:
-    """Return the set of (source, class name, split) entries, its classes in sorted order."""
+def from_names(name: str, entries: Iterable[NamedSample]) -> ImageSet:
+    """Return the image set of (source, class name, split) entries, with its classes in sorted order."""
     listed = list(entries)
     classes = tuple(sorted({label for _, label, _ in listed}))
     number = {label: position for position, label in enumerate(classes)}

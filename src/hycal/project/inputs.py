@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from hycal.data.labelled import list_images
+from hycal.data.readers import list_images
 from hycal.data.samples import split_of
 from hycal.embedding.sources import ImageSource
 from hycal.embedding.store import Skipped

@@ -1,10 +1,11 @@
-"""Sets whose images are rows of arrays: MNIST (idx), MedMNIST (npz or exported files), Galaxy10 (HDF5)."""
+"""Data sets whose images are rows of arrays: MNIST (idx), MedMNIST (npz or exported files), Galaxy10 (HDF5)."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.data.catalog import DataSetSpec
-from hycal.data.layouts.lookup import below, find, how_to_get, need
+from hycal.data.layouts.lookup import Reader, below, find, how_to_get, need
 from hycal.data.samples import ImageSet, Sample, Split, split_of
 from hycal.embedding.sources import ImageFile, ImageRow
+from hycal.encoders.extras import load_extra
 from hycal.errors import HyCalError
 from hycal.storage.npz import load_arrays
 
@@ -54,7 +56,7 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
 
 
 def read_medmnist(spec: DataSetSpec, root: Path) -> ImageSet:
-    """organamnist*.npz ({train,val,test}_{images,labels}), or what MedMNIST's `save` exports."""
+    """organamnist*.npz ({train,val,test}_{images,labels}), or the files that MedMNIST's `save` exports."""
     npz = _organ_files(root, ".npz")
     if npz:
         return _medmnist_npz(spec, npz[0])
@@ -68,7 +70,7 @@ def read_medmnist(spec: DataSetSpec, root: Path) -> ImageSet:
 
 
 def _organ_files(root: Path, suffix: str) -> list[Path]:
-    """Return the files of the set, the 28-pixel edition, which has no size in its name, first."""
+    """Return the files of the data set; first the 28-pixel edition, which has no size in its name."""
     found = (path for folder in below(root) for path in folder.glob(f"organamnist*{suffix}"))
     return sorted(found, key=lambda path: (len(path.name), path))
 
@@ -103,15 +105,10 @@ def _medmnist_export(spec: DataSetSpec, path: Path) -> ImageSet:
 def read_galaxy10(spec: DataSetSpec, root: Path) -> ImageSet:
     """Galaxy10_DECals.h5 with `images` and `ans`; 80/10/10 stratified by class, seed 42.
 
-    The file stays open as long as the samples live: 3.5 GB of pixels are read row by row.
+    The file stays open as long as the samples exist: its 3.5 GB of pixels are read row by row.
     """
     path = need(spec, root, "Galaxy10_DECals.h5")
-    try:
-        import h5py
-    except ImportError:
-        raise HyCalError(
-            "Reading Galaxy10 needs the package h5py, which is not installed. Run `pip install 'hycal[data]'`."
-        ) from None
+    h5py = load_extra("h5py", extra="data", why="Reading Galaxy10")
     try:
         file = h5py.File(path, "r")
         images, labels = file["images"], np.asarray(file["ans"], dtype=np.int64)
@@ -126,7 +123,7 @@ def read_galaxy10(spec: DataSetSpec, root: Path) -> ImageSet:
 
 
 def galaxy_splits(labels: npt.NDArray[np.int64]) -> list[Split]:
-    """Return the split of each galaxy: a fifth set aside by class, then halved by class, seed 42 both times."""
+    """Return the split of each galaxy: 80/10/10, stratified by class, in two draws with seed 42."""
     from sklearn.model_selection import train_test_split
 
     everything = np.arange(len(labels))
@@ -148,3 +145,6 @@ def _rows(images: Any, labels: npt.NDArray[Any], split: Split, name: str) -> lis
         raise HyCalError(f"{name} has {len(images)} images but {labels.size} labels. Get the files again.")
     flat = labels.reshape(-1).tolist()
     return [Sample(ImageRow(images, index, name), int(label), split) for index, label in enumerate(flat)]
+
+
+LAYOUTS: Mapping[str, Reader] = {"galaxy10": read_galaxy10, "medmnist": read_medmnist, "mnist": read_mnist}

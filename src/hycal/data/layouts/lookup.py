@@ -1,31 +1,35 @@
-"""Finding the files of a data set below the folder that the user names, unpacked as it comes."""
+"""Search for the files of a data set below the folder of the user, in the layout of the published archive."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 from hycal.data.catalog import DataSetSpec
+from hycal.data.samples import ImageSet
 from hycal.errors import HyCalError
 
-_DEEPEST = 3  # ROOT/set/archive-name/data; deeper are images
+Reader: TypeAlias = Callable[[DataSetSpec, Path], ImageSet]
+
+_DEEPEST = 3  # ROOT/set/archive-name/data; deeper folders hold images
 
 
 def below(root: Path, *, deepest: int = _DEEPEST) -> Iterator[Path]:
-    """Yield `root` and the folders below it, the nearest first."""
+    """Yield `root` and the folders below it, level by level."""
     level = [root]
     yield root
     for _ in range(deepest):
         level = sorted(child for folder in level for child in _folders(folder))
-        if len(level) > 2000:  # class folders of a large set: nothing but images below
+        if len(level) > 2000:  # class folders of a large data set: only images are below
             return
         yield from level
 
 
 def _folders(folder: Path) -> list[Path]:
-    """Return the folders in `folder`, links and hidden ones left out, without a look at each of 100,000 images."""
+    """Return the folders in `folder`, without links and hidden ones, and without a system call for each image."""
     with os.scandir(folder) as entries:
         return [
             Path(entry.path)
@@ -40,7 +44,7 @@ def find(root: Path, relative: str) -> Path | None:
 
 
 def need(spec: DataSetSpec, root: Path, relative: str) -> Path:
-    """Return the nearest path ending in `relative`, or say that it is missing."""
+    """Return the nearest path ending in `relative`, or raise an error that says how to get it."""
     path = find(root, relative)
     if path is None:
         raise HyCalError(
@@ -51,20 +55,20 @@ def need(spec: DataSetSpec, root: Path, relative: str) -> Path:
 
 
 def how_to_get(spec: DataSetSpec, root: Path) -> str:
-    """Return the ways to a complete copy, as the end of a sentence."""
+    """Return how to get a complete copy, as the end of a sentence."""
     if not spec.files:
         return f"see docs/data.md, and {spec.home} for where it comes from"
     return f"see docs/data.md, or get it: `hycal data fetch {spec.name} --root {shlex.quote(str(root))}`"
 
 
 def beside(spec: DataSetSpec, root: Path, folder: Path, relative: str) -> Path:
-    """Return `relative` in `folder`, where the set's own archive has it, or else wherever below `root`."""
+    """Return `relative` in `folder`, as in the published archive, or else the nearest one below `root`."""
     path = folder / relative
     return path if path.exists() else need(spec, root, relative)
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return the lines of a list file that are not empty."""
+    """Return the non-empty lines of a list file."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

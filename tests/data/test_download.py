@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from hycal.data.catalog import DataSetSpec, Download, find_dataset
-from hycal.data.download import download
-from hycal.data.fetching import fetch
+from hycal.data.download import download, fetch
 from hycal.errors import HyCalError
 
 CONTENT = bytes(range(256)) * 4000

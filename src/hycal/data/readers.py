@@ -1,0 +1,266 @@
+"""Readers of a user's labelled images: folders of class folders, CSV and JSONL manifests, .npz files of arrays.
+
+`read_folder`, `read_csv`, `read_jsonl` and `read_npz` return image sets. `list_images` lists the images of any of them,
+labelled or not. No image is read here.
+
+| folder | domain | split | class |
+|---|---|---|---|
+| CLASS/* | name of the folder | | CLASS |
+| SPLIT/CLASS/* | name of the folder | SPLIT | CLASS |
+| DOMAIN/CLASS/* | DOMAIN | | CLASS |
+| DOMAIN/SPLIT/CLASS/* | DOMAIN | SPLIT | CLASS |
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hycal.data.samples import ImageSet, NamedSample, Sample, Split, from_names, split_of
+from hycal.embedding.sources import ImageFile, ImageRow, ImageSource, image_files, walk
+from hycal.errors import HyCalError
+from hycal.storage.npz import load_arrays
+
+_FIELDS = ("file", "label", "split", "domain")
+_PREFIXES: tuple[tuple[str, Split], ...] = (("train_", "train"), ("val_", "val"), ("test_", "test"), ("", ""))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Domain, split and class of a file, from the folders above it; "" where the folders do not tell."""
+
+    domain: str
+    split: Split
+    label: str
+
+
+def place_of(folders: tuple[str, ...], *, root_name: str) -> Place:
+    """Return the place of a file, from the names of the folders between the root and the file.
+
+    Examples
+    --------
+    >>> place_of(("cats",), root_name="pets")
+    Place(domain='pets', split='', label='cats')
+    >>> place_of(("digit", "test", "7"), root_name="xd8")
+    Place(domain='digit', split='test', label='7')
+    """
+    if not folders:
+        return Place(root_name, "", "")
+    for position in (0, 1):
+        if len(folders) > position + 1:
+            split = split_of(folders[position])
+            if split:
+                domain = folders[0] if position else root_name
+                return Place(domain, split, folders[position + 1])
+    if len(folders) == 1:
+        return Place(root_name, "", folders[0])
+    return Place(folders[0], "", folders[1])
+
+
+def read_folder(root: str | os.PathLike[str]) -> dict[str, ImageSet]:
+    """Return the image sets below `root`, by domain; a folder of class folders is one set with the name of the folder.
+
+    A folder called train, val or test (or training, validation, ...) that holds class folders is a split. Folders below
+    a class folder belong to the class. Without splits, two levels of folders are domain and class.
+    """
+    base = Path(root)
+    paths = image_files(base)
+    if not paths:
+        raise HyCalError(f"The folder {base} has no files. Expected class folders with images in them.")
+    found: dict[str, list[NamedSample]] = defaultdict(list)
+    root_name = base.resolve().name
+    for path in paths:
+        place = place_of(path.relative_to(base).parts[:-1], root_name=root_name)
+        if place.label:
+            found[place.domain].append((ImageFile(path), place.label, place.split))
+    if not found:
+        raise HyCalError(
+            f"The folder {base} has {len(paths)} files but no class folders. Put the images of each class in "
+            f"a folder named after the class: {base / 'cat' / '1.jpg'}."
+        )
+    return _sets(found)
+
+
+def _sets(found: Mapping[str, list[NamedSample]]) -> dict[str, ImageSet]:
+    return {domain: from_names(domain, entries) for domain, entries in sorted(found.items())}
+
+
+def read_csv(path: str | os.PathLike[str]) -> dict[str, ImageSet]:
+    """Return the image sets of a CSV manifest, by domain.
+
+    The columns are `file`, relative to the manifest, `label`, and where wanted `split` and `domain`.
+    """
+    source = Path(path)
+    try:
+        with source.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            header = reader.fieldnames or ()
+            if not {"file", "label"} <= set(header):
+                raise HyCalError(
+                    f"The first line of {source} is {','.join(header)!r}; expected a header with the columns "
+                    "file and label, and split and domain if there are any."
+                )
+            return _read_rows(source, ((reader.line_num, row) for row in reader))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise HyCalError(f"The manifest {source} cannot be read: {error}. Expected CSV in UTF-8.") from None
+
+
+def read_jsonl(path: str | os.PathLike[str]) -> dict[str, ImageSet]:
+    """Return the image sets of a JSONL manifest, by domain: one object per line, with the fields of `read_csv`."""
+    source = Path(path)
+    try:
+        with source.open(encoding="utf-8-sig") as file:
+            return _read_rows(source, _objects(source, file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise HyCalError(f"The manifest {source} cannot be read: {error}. Expected JSON lines.") from None
+
+
+def _objects(source: Path, lines: Iterable[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise HyCalError(f"{source}, line {number} is not JSON: {error}.") from None
+        if not isinstance(entry, dict):
+            raise HyCalError(f'{source}, line {number}: expected an object, {{"file": ..., "label": ...}}.')
+        yield number, entry
+
+
+def _read_rows(source: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> dict[str, ImageSet]:
+    found: dict[str, list[NamedSample]] = defaultdict(list)
+    for number, row in rows:
+        file, label, split_name, domain = (_text(source, number, row, field) for field in _FIELDS)
+        split = split_of(split_name)
+        if not file or not label:
+            raise HyCalError(f"{source}, line {number}: file and label must not be empty.")
+        if split is None:
+            raise HyCalError(f"{source}, line {number}: split {split_name!r}; expected train, val, test or none.")
+        found[domain or source.stem].append((ImageFile(source.parent / file), label, split))
+    if not found:
+        raise HyCalError(f"The manifest {source} lists no images. Add a line for each image.")
+    return _sets(found)
+
+
+def _text(source: Path, number: int, row: Mapping[str, Any], field: str) -> str:
+    value = row.get(field)
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise HyCalError(f"{source}, line {number}: {field} is {value!r}; expected text.")
+    return str(value).strip()
+
+
+def read_npz(path: str | os.PathLike[str]) -> ImageSet:
+    """Return the images of an .npz: `images` and `labels`, or the same after train_, val_ and test_.
+
+    Images are uint8 of shape (n, height, width) or (n, height, width, 3); labels are text, or positions in
+    `class_names`, or without `class_names` any whole numbers.
+    """
+    source = Path(path)
+    try:
+        arrays = load_arrays(source)
+    except ValueError as error:
+        raise HyCalError(f"{source} is not a readable .npz of plain arrays: {error}.") from None
+    parts = [(prefix, split) for prefix, split in _PREFIXES if f"{prefix}images" in arrays]
+    if not parts or any(f"{prefix}labels" not in arrays for prefix, _ in parts):
+        raise HyCalError(
+            f"{source} has the arrays {sorted(arrays)}; expected images and labels, or train_images, "
+            "train_labels, test_images and test_labels."
+        )
+    labels = {prefix: arrays[f"{prefix}labels"].reshape(-1) for prefix, _ in parts}
+    names, positions = _classes(source, arrays.get("class_names"), labels)
+    samples = []
+    for prefix, split in parts:
+        images = arrays[f"{prefix}images"]
+        if len(images) != len(labels[prefix]):
+            raise HyCalError(f"{source} has {len(images)} {prefix}images but {len(labels[prefix])} labels.")
+        for index, label in enumerate(labels[prefix].tolist()):
+            samples.append(Sample(ImageRow(images, index, f"{source.name}:{prefix}images"), positions[label], split))
+    return ImageSet(source.stem, names, tuple(samples))
+
+
+def _classes(
+    source: Path, listed: np.ndarray | None, labels: dict[str, np.ndarray]
+) -> tuple[tuple[str, ...], dict[str | int, int]]:
+    """Return the class names, and the position in them of each label that occurs."""
+    occurring = {label for part in labels.values() for label in part.tolist()}
+    if len({isinstance(label, str) for label in occurring}) > 1:
+        raise HyCalError(f"{source} labels one part by text and another by numbers; expected one kind in both.")
+    values = sorted(occurring)
+    if any(isinstance(value, float) for value in values):
+        raise HyCalError(f"{source} has fractional labels, such as {values[0]}; expected text or whole numbers.")
+    if listed is None:
+        return tuple(str(value) for value in values), {value: at for at, value in enumerate(values)}
+    names = tuple(str(name) for name in listed.tolist())
+    known: dict[str | int, int] = {name: at for at, name in enumerate(names)}
+    known |= {at: at for at in range(len(names))}
+    strange = [value for value in values if value not in known]
+    if strange:
+        raise HyCalError(f"{source} has the label {strange[0]!r}, which is none of its {len(names)} class_names.")
+    return names, {value: known[value] for value in values}
+
+
+@dataclass(frozen=True)
+class ListedImage:
+    """One image with its file name, class, domain and split; "" for what is not known."""
+
+    source: ImageSource
+    file: str
+    label: str
+    domain: str
+    split: str
+
+
+def list_images(source: str | os.PathLike[str]) -> list[ListedImage]:
+    """Return the images of a folder, with or without class folders, of a manifest, or of an .npz."""
+    path = Path(source)
+    if path.is_file():
+        return _list_file(path)
+    found = []
+    walked, root_name = walk(path), path.resolve().name
+    for file in sorted((*walked.files, *walked.shut)):
+        relative = file.relative_to(path)
+        # A folder that cannot be opened is listed itself, in place of its images.
+        folders = relative.parts if walked.shut and file in walked.shut else relative.parts[:-1]
+        place = place_of(folders, root_name=root_name)
+        found.append(ListedImage(ImageFile(file), relative.as_posix(), place.label, place.domain, place.split))
+    if not found:
+        raise HyCalError(f"The folder {path} has no files in it. Expected images, in class folders or without.")
+    return found
+
+
+def _list_file(path: Path) -> list[ListedImage]:
+    suffix = path.suffix.lower()
+    if suffix not in _FILE_READERS:
+        raise HyCalError(f"{path} is a file; expected a folder of images, or one of {', '.join(_FILE_READERS)}.")
+    return [
+        ListedImage(
+            sample.source, _name_of(sample.source, path), images.class_names[sample.label], images.name, sample.split
+        )
+        for images in _FILE_READERS[suffix](path).values()
+        for sample in images.samples
+    ]
+
+
+_FILE_READERS: Mapping[str, Callable[[Path], dict[str, ImageSet]]] = {
+    ".csv": read_csv,
+    ".jsonl": read_jsonl,
+    ".npz": lambda path: {path.stem: read_npz(path)},
+}
+
+
+def _name_of(source: ImageSource, manifest: Path) -> str:
+    """Return the name of the file in the manifest: a table must not depend on the folder in which it was made."""
+    if isinstance(source, ImageFile) and source.path.is_relative_to(manifest.parent):
+        return source.path.relative_to(manifest.parent).as_posix()
+    return source.name
