@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from hycal.commands._output import INTERRUPTED, embedding_progress, print_line
-from hycal.embedding import Embedded, EmbeddingCache, ImageSource, embed
+from hycal.embedding import Embedded, EmbeddingCache, ImageSource, Skipped, embed
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.validation import Floats, Label
@@ -23,7 +23,7 @@ from hycal.validation import Floats, Label
 if TYPE_CHECKING:
     from hycal.encoders.catalog import Backend
     from hycal.project import Project, State
-    from hycal.project.inputs import LeftOut
+    from hycal.project.inputs import HeldOut
 
 DEFAULT_ENCODER = "builtin"
 
@@ -69,57 +69,75 @@ def embed_images(
     images: Sequence[ImageSource],
     encoder: Encoder,
     cache: Path | None,
-    console: Console,
     *,
+    summary: Console | None,
     way: Callable[..., Embedded] | None = None,
 ) -> Embedded:
-    """Embed images through the cache, and print progress and a summary on `console`.
+    """Embed images through the cache with a progress bar, and print a summary on `summary`.
 
     `way` embeds sources: by default `embed` in this process, else the same on a cluster.
     """
     began = time.monotonic()
     with (
         embedding_cache(encoder, cache, unchanged="") as store,
-        embedding_progress(console, total=len(images)) as watch,
+        embedding_progress(Console(stderr=True), total=len(images)) as watch,
     ):
         run = way or partial(embed, encoder=encoder)
         result = run(images, store=store, watch=watch)
-    seconds = time.monotonic() - began
-    print_line(
-        console,
-        f"{len(images):,} files in {seconds:.1f} s: {result.encoded:,} images encoded with {encoder.name} "
-        f"({result.encoded / seconds:.1f} images/s), {len(result.rows) - result.encoded:,} known already, "
-        f"{len(result.skipped):,} skipped",
-    )
+    if summary is not None:
+        seconds = time.monotonic() - began
+        print_line(
+            summary,
+            f"{len(images):,} files in {seconds:.1f} s: {result.encoded:,} images encoded with {encoder.name} "
+            f"({result.encoded / seconds:.1f} images/s), {len(result.rows) - result.encoded:,} known already, "
+            f"{len(result.skipped):,} skipped",
+        )
     return result
 
 
 @dataclass(frozen=True)
 class EncoderChoice:
-    """What the user said about the encoder: its name ("" to take that in the model file), weights and cache."""
+    """The options about the encoder: its name (None: the model's own), its weights, and the folder of the cache."""
 
-    name: str
+    name: str | None
     weights: Path | None
     cache: Path | None
 
 
-def ask(source: Path, state: State, choice: EncoderChoice, console: Console) -> tuple[Floats, list[Label]]:
-    """Return embeddings and labels of the images in `source` that judge the model."""
+@dataclass(frozen=True, eq=False)
+class HeldOutRows:
+    """Embeddings that judge a model.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, d)
+    labels : list of labels
+        The model's own label of each.
+    learned : int
+        How many of the images the model has learned.
+    skipped : tuple of Skipped
+        The images that could not be used.
+    """
+
+    rows: Floats
+    labels: list[Label]
+    learned: int = 0
+    skipped: tuple[Skipped, ...] = ()
+
+
+def embed_held_out(inputs: HeldOut, state: State, choice: EncoderChoice, *, summary: Console | None) -> HeldOutRows:
+    """Embed the images that judge a model, unless they are embeddings already; print a summary on `summary`."""
     from hycal.project.encoder import encoder_of
-    from hycal.project.inputs import held_out
 
-    inputs = held_out(source, state)
-    _print_left_out(inputs.left_out, console)
     if isinstance(inputs.images, np.ndarray):
-        return inputs.images, inputs.labels
-    result = embed_images(inputs.images, encoder_of(state, choice.name, choice.weights), choice.cache, console)
+        return HeldOutRows(inputs.images, inputs.labels)
+    encoder = encoder_of(state, choice.name, choice.weights)
+    result = embed_images(inputs.images, encoder, choice.cache, summary=summary)
     if not len(result.rows):
-        raise HyCalError(f"None of the {len(inputs.labels)} images in {source} can be used. {result.skipped[0].reason}")
-    return result.rows, [inputs.labels[at] for at in result.kept]
-
-
-def _print_left_out(left_out: LeftOut, console: Console) -> None:
-    for split, count in left_out.splits.items():
-        print_line(console, f"{count:,} images of the split {split!r} are left out: a model is judged on the others")
-    if left_out.images:
-        print_line(console, f"{len(left_out.images):,} images are left out: the model does not know their class")
+        first = result.skipped[0]
+        raise HyCalError(
+            f"None of the {len(inputs.labels)} images in {inputs.left_out.source} can be used. "
+            f"The first: {first.name}: {first.reason}."
+        )
+    learned = sum(key in state.label_of for key in result.keys)
+    return HeldOutRows(result.rows, [inputs.labels[at] for at in result.kept], learned, result.skipped)

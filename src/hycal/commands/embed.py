@@ -63,7 +63,9 @@ def embed_command(
     images = _without_results(list_images(source), source, out)
     model = load_encoder(encoder, weights, library)
     way = _on_cluster(encoder, weights, library, cluster) if cluster else partial(embed, encoder=model)
-    result = embed_images([image.source for image in images], model, cache, console, way=partial(way, batch=batch))
+    result = embed_images(
+        [image.source for image in images], model, cache, summary=console, way=partial(way, batch=batch)
+    )
     _report(out, result.skipped, console)
     if not len(result.rows):
         raise HyCalError(f"None of the {len(images)} files in {source} is an image that can be used.")

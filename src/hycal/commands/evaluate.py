@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from hycal.commands._inputs import embedding_cache
+from hycal.commands._inputs import EncoderChoice, embed_held_out
 from hycal.commands._options import CacheFolder, Domain, Json, LabelledFolder, Model, ModelEncoder, StrictSkips, Weights
 from hycal.commands._output import (
     FOUND_SOMETHING,
@@ -24,16 +22,9 @@ from hycal.commands._output import (
     score_json,
     skipped_json,
 )
-from hycal.embedding import ImageSource, Skipped
-from hycal.embedding.pipeline import stream
-from hycal.embedding.store import EmbeddingStore
-from hycal.encoders.encoder import Encoder
-from hycal.errors import HyCalError
-from hycal.project import Project, State
-from hycal.project.encoder import encoder_of
-from hycal.project.evaluation import Evaluation, evaluate
+from hycal.project import Project
+from hycal.project.evaluation import Evaluation, best_labels, evaluate
 from hycal.project.inputs import held_out
-from hycal.validation import Floats, Label
 
 _SHOWN = 10
 
@@ -56,52 +47,18 @@ def evaluate_command(
 
     Example: hycal evaluate photos.hycal photos/flowers
     """
-    project = Project(model)
-    state = project.state
+    state = Project(model).state
     inputs = held_out(folder, state, domain=domain)
-    skipped = list(inputs.left_out.all)
-    if isinstance(inputs.images, np.ndarray):
-        pairs, learned = list(zip(inputs.labels, _best(state, inputs.images), strict=True)), 0
-    else:
-        tower = encoder_of(state, encoder, weights)
-        with embedding_cache(tower, cache) as store:
-            pairs, learned = _answers(state, tower, inputs.images, inputs.labels, store, skipped)
-    if not pairs:
-        raise HyCalError(
-            f"None of the {len(inputs.labels)} files in {folder} could be read. The last: {skipped[-1].reason}."
-        )
-    found = evaluate(state, pairs)
+    asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=None)
+    found = evaluate(state, zip(asked.labels, best_labels(state, asked.rows), strict=True))
+    skipped = (*inputs.left_out.all, *asked.skipped)
     if as_json:
-        print_json({**_evaluation_json(found), "learned_before": learned, "skipped": skipped_json(skipped)})
+        print_json({**_evaluation_json(found), "learned_before": asked.learned, "skipped": skipped_json(skipped)})
     else:
         print_skipped(skipped)
-        _show_evaluation(found, learned)
+        _show_evaluation(found, asked.learned)
     if strict and skipped:
         raise typer.Exit(FOUND_SOMETHING)
-
-
-def _answers(
-    state: State,
-    tower: Encoder,
-    images: Sequence[ImageSource],
-    labels: Sequence[Label],
-    store: EmbeddingStore,
-    skipped: list[Skipped],
-) -> tuple[list[tuple[Label, Label]], int]:
-    """Return (truth, answer) of every image that can be read, and how many of them the model has learned."""
-    pairs: list[tuple[Label, Label]] = []
-    learned = 0
-    for item in stream(images, tower, store=store):
-        if item.row is None:
-            skipped.append(Skipped(images[item.number].name, str(item.problem)))
-            continue
-        pairs += zip([labels[item.number]], _best(state, item.row[None]), strict=True)
-        learned += item.key in state.label_of
-    return pairs, learned
-
-
-def _best(state: State, rows: Floats) -> list[Label]:
-    return [state.labels[best] for best in state.classifier.decision_function(rows).argmax(axis=1).tolist()]
 
 
 def _evaluation_json(found: Evaluation) -> dict[str, Any]:

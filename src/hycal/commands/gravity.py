@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,15 +12,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from hycal.commands._inputs import EncoderChoice, ask
-from hycal.commands._options import CacheFolder, Json, Model, Weights
+from hycal.commands._inputs import EncoderChoice, embed_held_out
+from hycal.commands._options import CacheFolder, Json, Model, ModelEncoder, Weights
 from hycal.commands._output import plain, print_line, print_table, report_errors
 from hycal.storage.atomic import write_whole
-from hycal.validation import Floats, Label
 
 if TYPE_CHECKING:
-    from hycal.base import IncrementalClassifier
     from hycal.gravity import Gravity
+    from hycal.project.inputs import LeftOut
 
 
 @report_errors
@@ -33,7 +32,7 @@ def gravity_command(
             help="Labelled images that were not learned: DOMAIN/CLASS/x.jpg, a manifest, or embeddings as .npz.",
         ),
     ],
-    encoder: Annotated[str, typer.Option(help="Encoder of the model, if its file does not name it.")] = "",
+    encoder: ModelEncoder = None,
     weights: Weights = None,
     cache: CacheFolder = None,
     as_json: Json = False,
@@ -46,32 +45,32 @@ def gravity_command(
 
     Example: hycal gravity model.safetensors photos --html gravity.html
     """
+    from hycal.gravity import measure_calibration
     from hycal.project import Project
+    from hycal.project.inputs import held_out
 
-    console, project = Console(stderr=True), Project(model)
-    asked = ask(source, project.state, EncoderChoice(encoder, weights, cache), console)
-    measured = _before_and_after(project.state.classifier, *asked)
+    console, state = Console(stderr=True), Project(model).state
+    inputs = held_out(source, state)
+    _print_left_out(console, inputs.left_out)
+    asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=console)
+    measured = measure_calibration(state.classifier, asked.rows, asked.labels)
     if page is not None:
         _write_page(page, measured, model.name)
         print_line(console, f"{page}: the page")
     if as_json:
         typer.echo(json.dumps({name: one.as_json() for name, one in measured.items()}, indent=1))
         return
-    _tell(Console(), measured)
+    _print(Console(), measured)
 
 
-def _before_and_after(classifier: IncrementalClassifier, rows: Floats, labels: Sequence[Label]) -> dict[str, Gravity]:
-    """Return the gravity of the model, and of direction alone if that can be told and is something else."""
-    from hycal.gravity import measure, uncalibrated
-
-    after = measure(classifier, rows, labels)
-    if not classifier.counts_.all():  # classes that have no image have no direction
-        return {"after": after}
-    before = measure(uncalibrated(classifier), rows, labels)
-    return {"after": after} if before.method == after.method else {"before": before, "after": after}
+def _print_left_out(console: Console, left_out: LeftOut) -> None:
+    for split, count in left_out.splits.items():
+        print_line(console, f"{count:,} images of the split {split!r} are left out: a model is judged on the others")
+    if left_out.images:
+        print_line(console, f"{len(left_out.images):,} images are left out: the model does not know their class")
 
 
-def _tell(console: Console, measured: Mapping[str, Gravity]) -> None:
+def _print(console: Console, measured: Mapping[str, Gravity]) -> None:
     from hycal.gravity.tables import sheets
 
     for when, one in measured.items():

@@ -6,65 +6,21 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 
 from hycal.commands._inputs import embedding_cache
 from hycal.commands._options import CacheFolder, Model, ModelEncoder, StrictSkips, Weights
 from hycal.commands._output import FOUND_SOMETHING, print_json, print_line, report_errors
-from hycal.embedding.pipeline import stream
-from hycal.embedding.sources import ImageFile, image_files
-from hycal.embedding.store import EmbeddingStore
-from hycal.encoders.encoder import Encoder
+from hycal.embedding.sources import image_files
 from hycal.errors import HyCalError
-from hycal.project import Project, State
-from hycal.project.answers import Answer, Evidence, answer
+from hycal.project import Project
+from hycal.project.answers import Evidence
 from hycal.project.encoder import encoder_of
-from hycal.validation import Floats
-
-_AT_ONCE = 16
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Answered:
-    """One image: the classes it may show, best first, and whether it fits none of them; or why there is no answer."""
-
-    file: str
-    answer: Answer
-    problem: str | None = None
-    unknown: bool | None = None
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked about each image: the `top` classes, the evidence, and whether it fits no class at all.
-
-    `error` is the share of learned images that may be called unknown; None: not asked.
-    """
-
-    state: State
-    top: int
-    why: bool = False
-    error: float | None = None
-
-    def check(self) -> None:
-        """Refuse an error that makes no sense for this model, before any image is read."""
-        if self.error is not None and self.state.shelves:
-            self._unknown(next(iter(self.state.shelves.values())).rows[:1])
-
-    def __call__(self, rows: Floats) -> Iterator[tuple[Answer, bool | None]]:
-        """Yield the answer to each row, and whether it is unknown."""
-        yield from zip(answer(self.state, rows, top=self.top, why=self.why), self._unknown(rows), strict=True)
-
-    def _unknown(self, rows: Floats) -> list[bool | None]:
-        return [None] * len(rows) if self.error is None else self.state.classifier.unknown(rows, self.error).tolist()
+from hycal.project.predictions import Prediction, Predictor
 
 
 @report_errors
@@ -103,13 +59,13 @@ def predict_command(
         if not path.exists():
             raise HyCalError(f"There is no file or folder {path}. Check the path.")
     tower = encoder_of(project.state, encoder, weights)
-    question = Question(project.state, top, why, error)
-    question.check()
+    predictor = Predictor(project.state, top, why, error)
+    predictor.check()
     write = _write_json if as_json else _csv_writer(marks=error is not None) if as_csv else _people_writer(why)
     done = skipped = 0
     cached = any(path.is_dir() for path in images)
     with embedding_cache(tower, cache) if cached else nullcontext() as store:
-        for item in _answers(question, tower, _files(images), store):
+        for item in predictor.predict(_files(images), tower, store=store):
             done, skipped = done + 1, skipped + (item.problem is not None)
             write(item)
     if not done:
@@ -123,35 +79,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
         yield from image_files(path) if path.is_dir() else [path]
 
 
-def _answers(
-    question: Question, tower: Encoder, files: Iterable[Path], store: EmbeddingStore | None
-) -> Iterator[Answered]:
-    waiting: list[Path] = []
-
-    def sources() -> Iterator[ImageFile]:
-        for file in files:
-            waiting.append(file)
-            yield ImageFile(file)
-
-    for batch in _batches(stream(sources(), tower, store=store), _AT_ONCE):
-        rows = [item.row for item in batch if item.row is not None]
-        answers = question(np.stack(rows)) if rows else iter(())
-        for item in batch:
-            file = str(waiting.pop(0))
-            if item.row is None:
-                yield Answered(file, (), item.problem)
-            else:
-                found, unknown = next(answers)
-                yield Answered(file, found, item.problem, unknown)
-
-
-def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    rest = iter(items)
-    while batch := list(islice(rest, size)):
-        yield batch
-
-
-def _write_json(item: Answered) -> None:
+def _write_json(item: Prediction) -> None:
     if item.problem is not None:
         print_json({"file": item.file, "error": item.problem})
         return
@@ -172,7 +100,7 @@ def _evidence_json(evidence: Evidence) -> dict[str, Any]:
     return {"images": evidence.shots, **parts, "nearest": nearest}
 
 
-def _csv_writer(*, marks: bool) -> Callable[[Answered], None]:
+def _csv_writer(*, marks: bool) -> Callable[[Prediction], None]:
     def write_row(row: list[Any]) -> None:
         line = io.StringIO()
         csv.writer(line, lineterminator="").writerow(row)
@@ -181,7 +109,7 @@ def _csv_writer(*, marks: bool) -> Callable[[Answered], None]:
     more = ["unknown"] if marks else []
     write_row(["file", "rank", "label", "probability", "score", "error", *more])
 
-    def write(item: Answered) -> None:
+    def write(item: Prediction) -> None:
         if item.problem is not None:
             write_row([item.file, "", "", "", "", item.problem, *("" for _ in more)])
         for rank, candidate in enumerate(item.answer, start=1):
@@ -191,10 +119,10 @@ def _csv_writer(*, marks: bool) -> Callable[[Answered], None]:
     return write
 
 
-def _people_writer(why: bool) -> Callable[[Answered], None]:
+def _people_writer(why: bool) -> Callable[[Prediction], None]:
     console, errors = Console(), Console(stderr=True)
 
-    def write(item: Answered) -> None:
+    def write(item: Prediction) -> None:
         mark = ": unknown, like nothing that was learned" if item.unknown else ""
         if item.problem is not None:
             print_line(errors, f"{item.file}: {item.problem}", label="skipped", style="yellow")

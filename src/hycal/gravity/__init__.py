@@ -3,7 +3,7 @@
 from hycal.gravity.drift import Drift
 from hycal.gravity.entropy import Variety, variety
 from hycal.gravity.flow import DomainFlow
-from hycal.gravity.measure import CLAIMS, Gravity, domain_flow, measure, pooled, uncalibrated
+from hycal.gravity.measure import CLAIMS, Gravity, domain_flow, measure, measure_calibration, pooled, uncalibrated
 from hycal.gravity.relations import Relation, relate
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Variety",
     "domain_flow",
     "measure",
+    "measure_calibration",
     "pooled",
     "relate",
     "uncalibrated",

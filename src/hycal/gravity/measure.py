@@ -232,6 +232,19 @@ def uncalibrated(classifier: IncrementalClassifier) -> IncrementalClassifier:
     return mean
 
 
+def measure_calibration(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any) -> dict[str, Gravity]:
+    """Return the gravity of a model "after" calibration, and "before" it where that is another model.
+
+    Parameters as `measure`. A model with a class without samples has no state before calibration, since that class has
+    no mean direction.
+    """
+    after = measure(classifier, X, y)
+    if not classifier.counts_.all():
+        return {"after": after}
+    before = measure(uncalibrated(classifier), X, y)
+    return {"after": after} if before.method == after.method else {"before": before, "after": after}
+
+
 def described(classifier: IncrementalClassifier) -> str:
     """Return the method with the parameters that differ from its defaults, as the benchmark writes variants."""
     defaults = type(classifier)().get_params(deep=False)

@@ -9,10 +9,11 @@ from math import sqrt
 from typing import TypeVar
 
 from hycal.project.state import State
-from hycal.validation import Label
+from hycal.validation import Floats, Label
 
 T = TypeVar("T", str, Label)
 
+_ROWS_AT_ONCE = 1024
 SHOTS = (0, 1, 2, 5, 10, 20, 50)
 
 
@@ -64,6 +65,12 @@ class Evaluation:
     by_shots: Mapping[str, Score]
     shots: Mapping[Label, int]
     confusions: tuple[Confusion, ...]
+
+
+def best_labels(state: State, rows: Floats) -> list[Label]:
+    """Return the best class for each embedding; scores are computed for a few rows at a time."""
+    parts = [rows[first : first + _ROWS_AT_ONCE] for first in range(0, len(rows), _ROWS_AT_ONCE)]
+    return [label for part in parts for label in state.classifier.predict(part).tolist()]
 
 
 def evaluate(state: State, answers: Iterable[tuple[Label, Label]]) -> Evaluation:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hycal.commands.predict import Question, _answers
 from hycal.embedding import EmbeddingCache, pipeline
 from hycal.embedding.sources import ImageFile
 from hycal.project import Project, empty_state
 from hycal.project.encoder import space
 from hycal.project.learner import Learner
+from hycal.project.predictions import Predictor
 from tests.support.encoders import TinyEncoder
 from tests.support.images import make_folder, picture
 
@@ -52,7 +52,7 @@ def test_answers_come_before_the_last_image_is_read(state, tower, many):
             read.append(file)
             yield file
 
-    answers = _answers(Question(state, top=1), tower, files(), None)
+    answers = Predictor(state, top=1).predict(files(), tower)
     first = next(answers)
     assert first.file == str(many[0]) and len(read) <= 300
     assert [item.file for item in answers] == [str(file) for file in many[1:]]
@@ -61,12 +61,12 @@ def test_answers_come_before_the_last_image_is_read(state, tower, many):
 def test_memory_does_not_grow(state, tower, many, tmp_path, monkeypatch):
     monkeypatch.setattr(pipeline, "_ROWS_PER_SHARD", 64)  # rows on their way to the cache are held up to so many
 
-    question = Question(state, top=5, why=True, error=0.05)
+    predictor = Predictor(state, top=5, why=True, error=0.05)
 
     def peak(files: list[str], folder: Path) -> int:
         tracemalloc.start()
         with EmbeddingCache.of(tower, folder) as store:
-            assert sum(1 for _ in _answers(question, tower, map(Path, files), store)) == len(files)
+            assert sum(1 for _ in predictor.predict(map(Path, files), tower, store=store)) == len(files)
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most
