@@ -12,6 +12,10 @@ from hypothesis import given
 
 from hycal import METHODS, HyCal, HyCalError, RanPAC, load
 from hycal.project import UNDO_DEPTH, Arrival, Example, Project
+from hycal.project.file import project_content, state_of
+from hycal.state.records import Records
+from hycal.state.samples import ClassSamples
+from hycal.storage import model_file
 from tests.support.projects import OPERATIONS, SPACE, apply, arrivals, assert_same, example, new_project, pets_and_cars
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -222,17 +226,54 @@ def test_paths_that_cannot_be_written(tmp_path):
         Project(Path(tmp_path / "none.hycal"))
 
 
-def test_projects_of_earlier_versions_are_read(tmp_path):
-    for golden in sorted(GOLDEN.glob("project-v*.hycal")):
-        expected = json.loads(golden.with_suffix(".json").read_text())
-        path = Path(shutil.copy(golden, tmp_path))
-        project = Project(path)
-        assert project.state.hash == expected["hash"] and list(project.state.labels) == expected["labels"]
-        assert [e.name for e in project.state.examples] == expected["names"]
-        assert [e.thumbnail for e in project.state.examples] == [
-            f"picture of {n[:-4]}".encode() for n in expected["names"]
-        ]
-        for before in reversed(["", *expected["hashes"][:-1]]):
-            after = project.undo().after
-            assert after == before or not before
-        assert not project.state.shelves
+def test_every_version_ever_written_has_a_golden_project():
+    assert {path.name for path in GOLDEN.glob("project-v*.hycal")} == {
+        f"project-v{version}.hycal" for version in range(1, model_file.VERSION + 1)
+    }
+
+
+@pytest.mark.parametrize("version", range(1, model_file.VERSION + 1))
+def test_projects_of_earlier_versions_are_read(tmp_path, version):
+    golden = GOLDEN / f"project-v{version}.hycal"
+    expected = json.loads(golden.with_suffix(".json").read_text())
+    path = Path(shutil.copy(golden, tmp_path))
+    project = Project(path)
+    assert project.state.hash == expected["hash"] and list(project.state.labels) == expected["labels"]
+    assert [e.name for e in project.state.examples] == expected["names"]
+    assert [e.thumbnail for e in project.state.examples] == [f"picture of {n[:-4]}".encode() for n in expected["names"]]
+    for before in reversed(["", *expected["hashes"][:-1]]):
+        after = project.undo().after
+        assert after == before or not before
+    assert not project.state.shelves
+
+
+def test_a_project_of_the_present_version_is_written_as_it_was_read(tmp_path):
+    golden = GOLDEN / f"project-v{model_file.VERSION}.hycal"
+    read = model_file.read(golden)
+    model_file.write(tmp_path / "p.hycal", project_content(state_of(read)))
+    written = model_file.read(tmp_path / "p.hycal")
+    assert {**written.manifest, "hycal": ""} == {**read.manifest, "hycal": ""}
+    assert {name: (a.dtype, a.shape, a.tobytes()) for name, a in written.tensors.items()} == {
+        name: (a.dtype, a.shape, a.tobytes()) for name, a in read.tensors.items()
+    }
+
+
+def test_rows_are_sorted_once_and_the_table_of_a_file_is_built_once(tmp_path, monkeypatch):
+    pets_and_cars(tmp_path / "p.hycal")
+    tables, make, sort = [], Records.__init__, ClassSamples.of
+
+    def unsorted(rows):
+        raise AssertionError(f"{len(rows)} rows are sorted again")
+
+    def counted(self, *parts):
+        make(self, *parts)
+        tables.append(self)
+
+    monkeypatch.setattr(Records, "__init__", counted)
+    monkeypatch.setattr(ClassSamples, "of", unsorted)
+    project = Project(tmp_path / "p.hycal")
+    (table,) = tables
+    assert all(project.state.shelves[label].record is record for label, record in table.by_label.items())
+    project.learn(arrivals("pets/hen", 1, 2, 3))
+    rows = project.state.shelves["pets/hen"].rows
+    np.testing.assert_array_equal(rows, sort(rows[::-1]).rows)

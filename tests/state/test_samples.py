@@ -23,7 +23,7 @@ def test_any_path_leads_to_the_same_bytes(seed, first, second):
     together = ClassSamples.of(np.concatenate([a, b]))
     for path in (
         ClassSamples.of(a).add(b),
-        ClassSamples.of(b[::-1]).merge(ClassSamples.of(a)),
+        ClassSamples.of(b[::-1]).add(ClassSamples.of(a).rows),
         together.add(b).remove(b),
     ):
         assert path.rows.tobytes() == together.rows.tobytes()

@@ -38,11 +38,6 @@ class Quadratic:
         y = x - self.centre
         return float(self.diagonal @ y**2 + self.signs @ (self.factors @ y) ** 2)
 
-    def dense(self) -> Doubles:
-        """Return the matrix of the form, (d, d), to compare with."""
-        matrix: Doubles = np.diag(self.diagonal) + (self.factors.T * self.signs) @ self.factors
-        return matrix
-
 
 @dataclass(frozen=True, eq=False)
 class QuadraticBank:

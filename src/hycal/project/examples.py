@@ -55,17 +55,26 @@ class Shelf:
         """Return the shelf of `examples`, whatever their order."""
         return cls(domain, tuple(sorted(examples, key=lambda e: (e.row.tobytes(), e.key, e.name))), text)
 
+    @classmethod
+    def of_record(cls, record: ClassRecord, examples: Iterable[Example]) -> Shelf:
+        """Return the shelf of a class that a model file holds, with the record that the classifier has."""
+        shelf = cls.of(record.domain, examples, record.text)
+        vars(shelf)["record"] = record
+        return shelf
+
     @cached_property
     def record(self) -> ClassRecord:
-        """What the classifier learns of it; one object for the life of the shelf, so that nothing is derived twice."""
-        return ClassRecord(ClassSamples.of(self.rows), self.domain, self.text)
+        """What the classifier learns of the class: the examples are in canonical order, so nothing is sorted again."""
+        if self.examples:
+            rows = np.stack([example.row for example in self.examples])
+        else:
+            rows = np.empty((0, 0 if self.text is None else len(self.text)), np.float32)
+        return ClassRecord(ClassSamples(rows), self.domain, self.text)
 
     @property
     def rows(self) -> Floats:
         """The embeddings, shape (K, d); none for a class that was only announced by its text."""
-        if self.examples:
-            return np.stack([example.row for example in self.examples])
-        return np.empty((0, 0 if self.text is None else len(self.text)), np.float32)
+        return self.record.samples.rows
 
     @cached_property
     def digest(self) -> bytes:

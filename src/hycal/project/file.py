@@ -81,18 +81,17 @@ def state_of(content: Content) -> State:
         name, version = project.get("encoder_name", ""), project.get("version", 0)
         if not isinstance(name, str) or type(version) is not int:
             raise TypeError("the encoder's name is no text, or the version no number")
-        pool = _pool(content, records)
+        pool = _pool(content)
         shelves = _live(records, pool)
         history = tuple(_entry_of(plain, pool) for plain in project.get("history", ()))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise ModelFileError(
             f"The project in the model file is malformed: {error!r}. Restore it from a copy."
         ) from None
-    kept = Records({label: shelf.record for label, shelf in shelves.items()}, records.memo)
-    return State(classifier.knowing(kept), shelves, Space(name, classifier.encoder_, width), history, version)
+    return State(classifier, shelves, Space(name, classifier.encoder_, width), history, version)
 
 
-def _pool(content: Content, records: Records) -> Pool:
+def _pool(content: Content) -> Pool:
     """Return live and retired examples and texts, numbered as the file numbers them."""
     tensors = content.tensors
     samples, texts = tensors["samples"], tensors["texts"]
@@ -115,7 +114,7 @@ def _live(records: Records, pool: Pool) -> dict[Label, Shelf]:
     for label in records.labels:
         record = records.by_label[label]
         examples: list[Example] = pool.examples[first : first + record.count]
-        shelves[label] = Shelf.of(record.domain, examples, record.text)
+        shelves[label] = Shelf.of_record(record, examples)
         first += record.count
     return shelves
 

@@ -1,4 +1,4 @@
-"""What is kept of a class, as an algebra: add, merge and remove are exact.
+"""What is kept of a class, as an algebra: add and remove are exact.
 
 The state of a class is the multiset of its unit embeddings. While a class has fewer samples than dimensions this is
 the smallest exact sufficient state, and everything else (mean, covariance factor, leave-one-out scores) follows from
@@ -72,10 +72,6 @@ class ClassSamples:
     def add(self, samples: Floats) -> ClassSamples:
         """Return the samples with `samples` learned as well."""
         return ClassSamples.of(np.concatenate([self.rows, samples]))
-
-    def merge(self, other: ClassSamples) -> ClassSamples:
-        """Return the samples of both multisets together."""
-        return self.add(other.rows)
 
     def remove(self, samples: Floats) -> ClassSamples:
         """Return the samples as if `samples` had never been learned.
