@@ -70,7 +70,7 @@ def _image(number: int) -> bytes:
 def corrections(state: State) -> list[bytes]:
     """Return requests that move some images to another class and back."""
     home, away = map(str, state.labels[:2])
-    chosen = [example.identity.hex() for example in state.shelves[home].examples[: SHOTS // 2]]
+    chosen = [example.identity.hex() for example in state.classes[home].examples[: SHOTS // 2]]
     return [json_request("/api/correct", {"image": one, "label": label}) for label in (away, home) for one in chosen]
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hycal.project import Project, history
+from hycal.project import Project
+from hycal.project import state as project_state
 from hycal.project.journal import journal_of
 from tests.support.projects import arrivals, example, pets_and_cars
 
@@ -30,7 +31,7 @@ def age(*paths: Path) -> None:
 
 
 def test_a_clock_that_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "datetime", Clock)
+    monkeypatch.setattr(project_state, "datetime", Clock)
     path = tmp_path / "p.hycal"
     reader = pets_and_cars(path)
     writer = Project(path, journal=True)

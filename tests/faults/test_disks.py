@@ -148,5 +148,5 @@ def test_many_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     state = Project(path).state
-    assert [len(state.shelves[f"writers/{writer}"].examples) for writer in range(4)] == [6] * 4
+    assert [len(state.classes[f"writers/{writer}"].examples) for writer in range(4)] == [6] * 4
     assert [entry.before for entry in state.history[1:]] == [entry.after for entry in state.history[:-1]]

@@ -28,7 +28,7 @@ def test_a_writer_sees_what_another_wrote(tmp_path):
     one, other = pets_and_cars(tmp_path / "p.hycal"), Project(tmp_path / "p.hycal")
     one.learn(arrivals("pets/cow", 1, 2))
     other.learn(arrivals("pets/cow", 2, 3))
-    assert len(other.state.shelves["pets/cow"].examples) == 3
+    assert len(other.state.classes["pets/cow"].examples) == 3
     assert one.refresh().hash == other.state.hash and one.state.hash == other.state.hash
 
 

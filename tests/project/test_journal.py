@@ -45,7 +45,7 @@ def test_the_same_as_writing_the_whole_file(tmp_path_factory, operations):
     assert [(e.action, e.what, e.before, e.after) for e in again.state.history] == [
         (e.action, e.what, e.before, e.after) for e in whole.state.history
     ]
-    if whole.state.shelves:
+    if whole.state.classes:
         assert load(folder / "j.hycal").classes_.tolist() == list(whole.state.labels)
     appending.close()
     assert not journal_of(folder / "j.hycal").exists()
@@ -72,7 +72,7 @@ def test_a_journal_that_was_cut_off_leads_to_the_change_before(tmp_path):
     journal_of(path).write_bytes(content[: ends[2] + 50])
     Project(path, journal=True).learn(arrivals("d2/c2", 1))  # overwrites the torn end
     assert Project(path).state.labels == ("d0/c0", "d1/c1", "d2/c2")
-    assert len(Project(path).state.shelves["d1/c1"].examples) == 2
+    assert len(Project(path).state.classes["d1/c1"].examples) == 2
 
 
 @pytest.mark.parametrize("room", [1, 39, 40, 41, 4096])
@@ -114,7 +114,7 @@ def test_a_damaged_journal_is_told(tmp_path):
     content[-1] ^= 1
     content[100] ^= 1
     journal_of(path).write_bytes(content)
-    assert len(Project(path).state.shelves["d1/c1"].examples) == 2, "an unsound end was never accepted"
+    assert len(Project(path).state.classes["d1/c1"].examples) == 2, "an unsound end was never accepted"
 
 
 def test_a_journal_of_another_model_is_told(tmp_path):
@@ -140,7 +140,7 @@ def test_a_journal_that_was_taken_in_does_no_harm(tmp_path):
     assert_same(again.state, target.state)
     again.learn(arrivals("d1/c1", 6))
     assert journal_of(path).stat().st_size < len(left)
-    assert len(Project(path).state.shelves["d1/c1"].examples) == 2
+    assert len(Project(path).state.classes["d1/c1"].examples) == 2
 
 
 def test_forgetting_for_good_leaves_no_journal(tmp_path):
@@ -162,11 +162,11 @@ def test_other_writers_and_long_journals(tmp_path, monkeypatch):
     other.learn(arrivals("d1/c1", 5))  # writes the whole file, with what the journal held
     assert not journal_of(path).exists()
     one.learn(arrivals("d1/c1", 6))
-    assert len(Project(path).state.shelves["d1/c1"].examples) == 3
+    assert len(Project(path).state.classes["d1/c1"].examples) == 3
     monkeypatch.setattr(project, "MOST_FRAMES", 3)
     for number in range(10, 20):
         one.learn(arrivals("d1/c1", number))
-        assert len(Project(path).state.shelves["d1/c1"].examples) == 3 + number - 9
+        assert len(Project(path).state.classes["d1/c1"].examples) == 3 + number - 9
     assert one.state.space == SPACE
 
 
@@ -247,7 +247,7 @@ def test_text_embeddings_of_new_classes_are_kept(tmp_path):
     target = journaled(tmp_path / "p.hycal")
     text = np.eye(12, dtype=np.float32)[0]
     target.correct(example("d1/c1", 4), "d1/c1", {"d1/c1": text})
-    np.testing.assert_array_equal(Project(target.path).state.shelves["d1/c1"].text, text)
+    np.testing.assert_array_equal(Project(target.path).state.classes["d1/c1"].text, text)
 
 
 def test_a_link_to_a_project_is_that_project(tmp_path):

@@ -104,14 +104,14 @@ def test_names_are_learned_with_the_images_where_the_encoder_reads(tmp_path):
     new.learn(arrivals)
     assert new.project.state.classifier.get_params()["fusion"] == "sum"
     again = Project(tmp_path / "zoo.hycal")
-    np.testing.assert_array_equal(again.state.shelves["zoo/class_0"].text, texts["zoo/class_0"])
+    np.testing.assert_array_equal(again.state.classes["zoo/class_0"].text, texts["zoo/class_0"])
     (best, *_), *_ = answer(again.state, [seen.examples[0].row], why=True)
     assert best.evidence.parts is not None and best.evidence.nearest[0].example.key == seen.examples[0].key
     again.forget("zoo/class_0")
     again.undo()
-    np.testing.assert_array_equal(again.state.shelves["zoo/class_0"].text, texts["zoo/class_0"])
+    np.testing.assert_array_equal(again.state.classes["zoo/class_0"].text, texts["zoo/class_0"])
     again.rename("zoo/class_0", "lion")
-    np.testing.assert_array_equal(again.state.shelves["zoo/lion"].text, texts["zoo/class_0"])
+    np.testing.assert_array_equal(again.state.classes["zoo/lion"].text, texts["zoo/class_0"])
     assert text_embeddings(["zoo/x"], TinyEncoder()) == {}
     np.testing.assert_allclose(unit_rows(texts["zoo/class_0"][None])[0], texts["zoo/class_0"], atol=1e-7)
 

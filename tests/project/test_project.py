@@ -51,7 +51,7 @@ def test_everything_is_in_the_file(tmp_path):
     ]
     for _ in range(2):
         again.undo()
-    assert not Project(tmp_path / "all.hycal").state.shelves
+    assert not Project(tmp_path / "all.hycal").state.classes
 
 
 def test_a_plain_model_is_a_project_whose_images_are_unknown(tmp_path):
@@ -79,10 +79,10 @@ def test_correcting_moves_an_image(tmp_path):
     project = pets_and_cars(tmp_path / "p.hycal")
     receipt = project.correct(example("pets/cat", 1), "pets/dog")
     assert project.state.label_of[example("pets/cat", 1).identity] == "pets/dog" and receipt.before != receipt.after
-    assert len(project.state.shelves["pets/cat"].examples) == 2
+    assert len(project.state.classes["pets/cat"].examples) == 2
     assert project.correct(example("pets/cat", 1), "pets/dog").after == receipt.after
     project.correct(example("pets/cow", 1), "pets/cow")
-    assert "pets/cow" in project.state.shelves
+    assert "pets/cow" in project.state.classes
 
 
 def test_forgetting_is_exact_and_for_good_leaves_nothing(tmp_path):
@@ -140,7 +140,7 @@ def test_models_learned_elsewhere_may_hold_an_image_twice(tmp_path):
     row, other = example("a/x", 1).row, example("a/x", 2).row
     HyCal(fusion="image").fit([row, row, row, other], ["a", "a", "b", "c"]).save(tmp_path / "m.hycal")
     project = Project(tmp_path / "m.hycal")
-    identity = project.state.shelves["a"].examples[0].identity
+    identity = project.state.classes["a"].examples[0].identity
     assert set(project.state.label_of.values()) == {"b", "c"}
     assert project.forget("a").images == {"a": 2}
     assert project.state.label_of[identity] == "b"
@@ -155,7 +155,7 @@ def test_bad_embeddings_change_nothing(tmp_path):
     for row in (np.zeros(3, np.float32), np.zeros(12, np.float32), np.full(12, np.nan, np.float32)):
         with pytest.raises(HyCalError, match="unit float32"):
             project.learn([*arrivals("new/class", 1), Arrival("pets/cat", Example(row))])
-    assert (tmp_path / "p.hycal").read_bytes() == before and "new/class" not in project.state.shelves
+    assert (tmp_path / "p.hycal").read_bytes() == before and "new/class" not in project.state.classes
 
 
 def test_undo_has_a_depth(tmp_path):
@@ -164,7 +164,7 @@ def test_undo_has_a_depth(tmp_path):
         project.learn(arrivals("pets/cat", number))
     for _ in range(UNDO_DEPTH):
         project.undo()
-    assert len(project.state.shelves["pets/cat"].examples) == 5
+    assert len(project.state.classes["pets/cat"].examples) == 5
     with pytest.raises(HyCalError, match="nothing to undo"):
         project.undo()
 
@@ -193,7 +193,7 @@ def test_every_method_is_a_project(tmp_path, method):
         return
     assert project.state.classifier.predict([example("pets/cat", 9).row]).tolist() == ["pets/cat"]
     project.undo()
-    assert not project.state.shelves
+    assert not project.state.classes
 
 
 @given(operations=OPERATIONS)
@@ -244,7 +244,7 @@ def test_projects_of_earlier_versions_are_read(tmp_path, version):
     for before in reversed(["", *expected["hashes"][:-1]]):
         after = project.undo().after
         assert after == before or not before
-    assert not project.state.shelves
+    assert not project.state.classes
 
 
 def test_a_project_of_the_present_version_is_written_as_it_was_read(tmp_path):
@@ -273,7 +273,7 @@ def test_rows_are_sorted_once_and_the_table_of_a_file_is_built_once(tmp_path, mo
     monkeypatch.setattr(ClassSamples, "of", unsorted)
     project = Project(tmp_path / "p.hycal")
     (table,) = tables
-    assert all(project.state.shelves[label].record is record for label, record in table.by_label.items())
+    assert all(project.state.classes[label].record is record for label, record in table.by_label.items())
     project.learn(arrivals("pets/hen", 1, 2, 3))
-    rows = project.state.shelves["pets/hen"].rows
+    rows = project.state.classes["pets/hen"].rows
     np.testing.assert_array_equal(rows, sort(rows[::-1]).rows)

@@ -126,8 +126,8 @@ def test_embeddings_as_json_and_npy_give_the_same(taught, service):
     by_npy = taught.post("/api/classify-embeddings", content=buffer.getvalue(), headers=kind).json()
     assert by_json["answers"] == by_npy["answers"]
     clf = HyCal(fusion="image")
-    for label, shelf in service.state.shelves.items():
-        clf.partial_fit(shelf.rows, [label] * len(shelf.rows), domain=shelf.domain)
+    for label, class_ in service.state.classes.items():
+        clf.partial_fit(class_.rows, [label] * len(class_.rows), domain=class_.domain)
     assert [best(answer) for answer in by_npy["answers"]] == clf.predict(rows).tolist()
 
 

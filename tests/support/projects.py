@@ -62,7 +62,7 @@ def assert_same(one: State, other: State) -> None:
     """Two states have the same classes, and these the same images."""
     assert one.hash == other.hash and one.labels == other.labels
     for label in one.labels:
-        mine, theirs = one.shelves[label], other.shelves[label]
+        mine, theirs = one.classes[label], other.classes[label]
         assert [e.key for e in mine.examples] == [e.key for e in theirs.examples]
         assert [(e.name, e.thumbnail) for e in mine.examples] == [(e.name, e.thumbnail) for e in theirs.examples]
         np.testing.assert_array_equal(mine.record.samples.rows, np.stack([e.row for e in mine.examples]))

@@ -30,7 +30,7 @@ def export_command(
     Example: hycal export photos.hycal --onnx photos.onnx
     """
     state = Project(model).state
-    if not state.shelves:
+    if not state.classes:
         raise HyCalError(f"{model} has no classes yet, so there is nothing to export. Learn a folder first.")
     if onnx.suffix != ".onnx":
         raise HyCalError(f"--onnx is {onnx}; expected a name that ends in .onnx.")

@@ -75,7 +75,7 @@ def correct_command(
     Example: hycal correct photos.hycal photos/new/7.jpg flower/tulip
     """
     project = Project(model)
-    if label not in project.state.shelves:
+    if label not in project.state.classes:
         check_class_name(label)  # before the encoder is loaded
     learner = Learner(project, encoder_of(project.state, encoder, weights))
     embedded = learner.embed([ImageFile(image)])

@@ -22,7 +22,7 @@ def classes_command(model: Model, as_json: Json = False) -> None:
     Example: hycal classes photos.hycal
     """
     state = Project(model).state
-    rows = [(label, state.shelves[label].domain, len(state.shelves[label].examples)) for label in state.labels]
+    rows = [(label, state.classes[label].domain, len(state.classes[label].examples)) for label in state.labels]
     if as_json:
         print_json([{"label": label, "domain": domain, "images": shots} for label, domain, shots in rows])
         return
@@ -123,7 +123,7 @@ def _facts(project: Project) -> dict[str, Any]:
 
 def _counts(state: State, domain: str) -> dict[str, int]:
     labels = state.domains[domain]
-    return {"classes": len(labels), "images": sum(len(state.shelves[label].examples) for label in labels)}
+    return {"classes": len(labels), "images": sum(len(state.classes[label].examples) for label in labels)}
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def advise(state: State) -> Advice:
     """
     if len(state.labels) < 2:
         raise HyCalError("Advice needs two classes at least, or nothing can be mistaken. Learn another class first.")
-    shots = [len(state.shelves[label].examples) for label in state.labels]
+    shots = [len(state.classes[label].examples) for label in state.labels]
     columns = np.repeat(np.arange(len(shots)), shots)
     left = _Judged.of(state, columns)
     found = Counter(

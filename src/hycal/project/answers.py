@@ -13,7 +13,7 @@ from hycal.algebra.scores import probabilities
 from hycal.classifiers import HyCal
 from hycal.classifiers.hycal import Explanation
 from hycal.errors import HyCalError
-from hycal.project.examples import Example, Shelf
+from hycal.project.examples import ClassExamples, Example
 from hycal.project.state import State
 from hycal.validation import Doubles, Floats, Label
 
@@ -153,7 +153,7 @@ def answer(
 
 
 def _check_classes(state: State) -> None:
-    if not state.shelves:
+    if not state.classes:
         raise HyCalError("This model has no classes yet, so there is nothing to choose from. Learn a folder first.")
 
 
@@ -161,17 +161,17 @@ def _temperature(state: State, given: float | None) -> float:
     return state.classifier.temperature_ if given is None else given
 
 
-def nearest(query: Floats, label: Label, shelf: Shelf, most: int) -> tuple[Neighbour, ...]:
+def nearest(query: Floats, label: Label, class_: ClassExamples, most: int) -> tuple[Neighbour, ...]:
     """Return the `most` examples of a class that are nearest to a unit query."""
-    similarities = shelf.rows @ query
+    similarities = class_.rows @ query
     order = np.argsort(-similarities, kind="stable")[:most]
-    return tuple(Neighbour(label, float(similarities[number]), shelf.examples[number]) for number in order)
+    return tuple(Neighbour(label, float(similarities[number]), class_.examples[number]) for number in order)
 
 
 def _evidence(state: State, query: Floats, column: int, parts: Parts | None) -> Evidence:
     label = state.labels[column]
-    shelf = state.shelves[label]
-    return Evidence(len(shelf.examples), nearest(query, label, shelf, NEIGHBOURS), parts)
+    class_ = state.classes[label]
+    return Evidence(len(class_.examples), nearest(query, label, class_, NEIGHBOURS), parts)
 
 
 def _parts(explanation: Explanation, row: int, column: int) -> Parts:
@@ -183,3 +183,24 @@ def _parts(explanation: Explanation, row: int, column: int) -> Parts:
         (1.0 - weight) * float(explanation.cosine_level[row, column]),
         weight * float(explanation.distance_level[row, column]),
     )
+
+
+_NOTHING = 1e-9
+
+
+def class_map(state: State) -> dict[Label, tuple[float, float]]:
+    """Return a point for each class that has images, centred, with the farthest coordinate at 1.
+
+    Equal models have equal maps. It takes O(C d² + d³), whatever the number of images.
+    """
+    labels = [label for label in state.labels if state.classes[label].examples]
+    if not labels:
+        return {}
+    means = np.stack([state.classes[label].rows.mean(axis=0, dtype=np.float64) for label in labels])
+    means -= means.mean(axis=0)
+    _, axes = np.linalg.eigh(means.T @ means)
+    points = means @ axes[:, :-3:-1]
+    points *= np.sign(points[np.abs(points).argmax(axis=0), (0, 1)])  # eigenvectors come with either sign
+    farthest = np.abs(points).max()
+    points = points / farthest if farthest > _NOTHING else np.zeros_like(points)
+    return {label: (float(x), float(y)) for label, (x, y) in zip(labels, points, strict=True)}

@@ -10,11 +10,10 @@ import numpy as np
 
 from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError
-from hycal.project.examples import Example, Shelf, class_label, split_label
-from hycal.project.history import Entry, appended, now, taken_back, undoable
-from hycal.project.labels import check_class_name, check_length, check_name
-from hycal.project.lookup import Target
-from hycal.project.state import Changes, State
+from hycal.project.examples import ClassExamples, Example
+from hycal.project.labels import check_class_name, check_length, check_name, class_label, split_label
+from hycal.project.lookup import Target, find, look_up
+from hycal.project.state import Changes, Entry, State, appended, now, purged, taken_back, undoable
 from hycal.state.steps import Step
 from hycal.validation import Floats, Label, check_label, check_one_kind
 
@@ -83,11 +82,11 @@ def correct(state: State, example: Example, label: str, texts: Mapping[str, Floa
     known = state.label_of.get(example.identity)
     if known == label:
         return state, _unchanged(state, "correct", f"the image was {label} already")
-    if label not in state.shelves:
+    if label not in state.classes:
         check_class_name(label)
-    taken: dict[Label, Shelf | None] = {}
+    taken: dict[Label, ClassExamples | None] = {}
     if known is not None:
-        taken[known] = state.shelves[known].without([example.identity])
+        taken[known] = state.classes[known].without([example.identity])
     grown = _grown(state, label, [example], texts or {})
     what = f"1 image is {label}" + ("" if known is None else f", not {known}")
     memo = remembered(state, {label: grown}, {label: [example]})
@@ -96,10 +95,10 @@ def correct(state: State, example: Example, label: str, texts: Mapping[str, Floa
 
 def forget(state: State, target: Target) -> Outcome:
     """Forget classes or images: afterwards the model is the one that never saw them."""
-    changes: dict[Label, Shelf | None] = {}
+    changes: dict[Label, ClassExamples | None] = {}
     for label, identities in target.images.items():
-        changes[label] = state.shelves[label].without(identities)
-    counts = {label: len(state.shelves[label].examples) - _size(shelf) for label, shelf in changes.items()}
+        changes[label] = state.classes[label].without(identities)
+    counts = {label: len(state.classes[label].examples) - _size(class_) for label, class_ in changes.items()}
     return _step(state, changes, "forget", told(counts), counts)
 
 
@@ -108,15 +107,15 @@ def rename(state: State, old: Target, new: str) -> Outcome:
     names = _new_names(state, old, new)
     if all(label == renamed for label, renamed in names.items()):
         return state, _unchanged(state, "rename", f"{old.name} has that name already")
-    taken = [label for label in names.values() if label in state.shelves and label not in names]
+    taken = [label for label in names.values() if label in state.classes and label not in names]
     if taken:
         raise HyCalError(
             f"{taken[0]!r} exists already, so nothing was renamed. Choose another name, or forget it first."
         )
-    changes: dict[Label, Shelf | None] = dict.fromkeys(names)
+    changes: dict[Label, ClassExamples | None] = dict.fromkeys(names)
     for label, renamed in names.items():
-        changes[renamed] = replace(state.shelves[label], domain=split_label(renamed)[0])
-    counts: dict[Label, int] = {name: len(state.shelves[label].examples) for label, name in names.items()}
+        changes[renamed] = replace(state.classes[label], domain=split_label(renamed)[0])
+    counts: dict[Label, int] = {name: len(state.classes[label].examples) for label, name in names.items()}
     return _step(state, changes, "rename", f"{old.name} to {new}", counts)
 
 
@@ -125,15 +124,15 @@ def merge(state: State, other: State) -> Outcome:
     _check_alike(state, other)
     arrivals = [
         Arrival(label, example)  # type: ignore[arg-type]
-        for label, shelf in other.shelves.items()
-        for example in shelf.examples
+        for label, class_ in other.classes.items()
+        for example in class_.examples
     ]
     fresh, skipped = _news(state, arrivals)
     changes = {
-        label: Shelf.of(
-            (state.shelves.get(label) or other.shelves[label]).domain,
-            (*(state.shelves[label].examples if label in state.shelves else ()), *examples),
-            _text(state, label) if _text(state, label) is not None else other.shelves[label].text,
+        label: ClassExamples.of(
+            (state.classes.get(label) or other.classes[label]).domain,
+            (*(state.classes[label].examples if label in state.classes else ()), *examples),
+            _text(state, label) if _text(state, label) is not None else other.classes[label].text,
         )
         for label, examples in fresh.items()
     }
@@ -147,14 +146,14 @@ def undo(state: State, *, when: str = "") -> Outcome:
     entry = undoable(state.history)
     if entry is None or entry.undo is None:
         raise HyCalError("There is nothing to undo: no change was made yet, or the earlier ones are out of reach.")
-    earlier = state.changed(entry.undo.shelves, memo=entry.undo.memo)
+    earlier = state.changed(entry.undo.classes, memo=entry.undo.memo)
     if earlier.hash != entry.before:
         raise HyCalError(
             f"The undo data of {entry.action!r} is damaged: it does not lead to {entry.before}. Nothing changed."
         )
     what = f"{entry.action}: {entry.what}"
     note = Entry(when or now(), "undo", what, state.hash, earlier.hash)
-    counts = {label: _size(shelf) for label, shelf in entry.undo.shelves.items()}
+    counts = {label: _size(class_) for label, class_ in entry.undo.classes.items()}
     history = appended(taken_back(state.history, entry), note)
     following = earlier.noted(history, version=state.version + 1)
     left = undoable(following.history) is not None
@@ -173,7 +172,7 @@ def _step(
 ) -> Outcome:
     if not changes:
         return state, replace(_unchanged(state, action, what), skipped=tuple(skipped))
-    check_one_kind(label for label, shelf in {**state.shelves, **changes}.items() if shelf is not None)
+    check_one_kind(label for label, class_ in {**state.classes, **changes}.items() if class_ is not None)
     following = state.changed(changes, memo=memo)
     recorded = state.recorded(following, changes, action=action, what=what)
     return recorded, Receipt(action, what, state.hash, following.hash, counts, tuple(skipped), touched=tuple(changes))
@@ -201,13 +200,13 @@ def _news(state: State, arrivals: Sequence[Arrival]) -> tuple[dict[Label, list[E
     return dict(fresh), skipped
 
 
-def _grown(state: State, label: Label, examples: Sequence[Example], texts: Mapping[str, Floats]) -> Shelf:
+def _grown(state: State, label: Label, examples: Sequence[Example], texts: Mapping[str, Floats]) -> ClassExamples:
     check_label(label)
     _check_rows(state, examples)
-    old = state.shelves.get(label)
+    old = state.classes.get(label)
     if old is not None:
         return old.adding(examples)
-    return Shelf.of(split_label(label)[0], examples, texts.get(str(label)))
+    return ClassExamples.of(split_label(label)[0], examples, texts.get(str(label)))
 
 
 def _check_rows(state: State, examples: Sequence[Example]) -> None:
@@ -223,7 +222,7 @@ def _check_rows(state: State, examples: Sequence[Example]) -> None:
 
 
 def remembered(
-    state: State, changes: Mapping[Label, Shelf], fresh: Mapping[Label, Sequence[Example]]
+    state: State, changes: Mapping[Label, ClassExamples], fresh: Mapping[Label, Sequence[Example]]
 ) -> Mapping[str, object]:
     """Return the method's memo once the news are learned, domain after domain."""
     by_domain: dict[str, dict[Label, Floats]] = defaultdict(dict)
@@ -235,13 +234,13 @@ def remembered(
     return memo
 
 
-def _size(shelf: Shelf | None) -> int:
-    return 0 if shelf is None else len(shelf.examples)
+def _size(class_: ClassExamples | None) -> int:
+    return 0 if class_ is None else len(class_.examples)
 
 
 def _text(state: State, label: Label) -> Floats | None:
-    shelf = state.shelves.get(label)
-    return None if shelf is None else shelf.text
+    class_ = state.classes.get(label)
+    return None if class_ is None else class_.text
 
 
 def _new_names(state: State, old: Target, new: str) -> dict[Label, str]:
@@ -289,3 +288,35 @@ def _images(counts: Mapping[Label, int]) -> str:
 
 def _classes(counts: Mapping[Label, int]) -> str:
     return next(iter(map(str, counts))) if len(counts) == 1 else f"{len(counts):,} classes"
+
+
+def forget_for_good(state: State, name: str) -> Outcome:
+    """Forget a class, a domain or an image, also one that was forgotten before and that the undo could bring back.
+
+    The undo is emptied: of earlier models only the hashes stay.
+    """
+    former = None if look_up(state, name) else _former(state, name)
+    following, receipt = forget(state, find(state, name)) if former is None else _noted(state, former)
+    return following.noted(purged(following.history), version=following.version), replace(receipt, undoable=False)
+
+
+def _former(state: State, name: str) -> Target | None:
+    """Return the class, domain or image of that name that the latest undo would bring back."""
+    for undo in [entry.undo for entry in reversed(state.history) if entry.undo is not None]:
+        before = {label: class_ for label, class_ in undo.classes.items() if class_ is not None}
+        found = look_up(replace(state, classes={**state.classes, **before}), name)
+        if found is not None:
+            return found
+    return None
+
+
+def _noted(state: State, former: Target) -> Outcome:
+    """Return the same model with an entry about what was forgotten before."""
+    counts = {
+        label: sum(identity not in state.label_of for identity in identities)
+        for label, identities in former.images.items()
+    }
+    what = f"{told(counts)}, forgotten before"
+    history = appended(state.history, Entry(now(), "forget", what, state.hash, state.hash))
+    following = state.noted(history, version=state.version + 1)
+    return following, Receipt("forget", what, state.hash, state.hash, counts)

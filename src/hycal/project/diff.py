@@ -49,8 +49,8 @@ class Difference:
 def compare(first: State, second: State) -> Difference:
     """Return how two models differ; their histories, names of images and thumbnails do not count."""
     mine, theirs = _settings(first), _settings(second)
-    common = [label for label in first.labels if label in second.shelves]
-    differing = [label for label in common if first.shelves[label].digest != second.shelves[label].digest]
+    common = [label for label in first.labels if label in second.classes]
+    differing = [label for label in common if first.classes[label].digest != second.classes[label].digest]
     return Difference(
         settings={
             name: (mine.get(name, ""), theirs.get(name, ""))
@@ -73,9 +73,9 @@ def _settings(state: State) -> dict[str, str]:
 
 
 def _missing(state: State, other: State) -> dict[Label, int]:
-    return {label: len(state.shelves[label].examples) for label in state.labels if label not in other.shelves}
+    return {label: len(state.classes[label].examples) for label in state.labels if label not in other.classes}
 
 
 def _change(first: State, second: State, label: Label) -> ClassChange:
-    mine, theirs = ({e.identity for e in state.shelves[label].examples} for state in (first, second))
+    mine, theirs = ({e.identity for e in state.classes[label].examples} for state in (first, second))
     return ClassChange(len(mine - theirs), len(theirs - mine), len(mine & theirs))

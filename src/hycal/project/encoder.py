@@ -8,7 +8,7 @@ from pathlib import Path
 from hycal.embedding.store import space_of
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
-from hycal.project.examples import split_label
+from hycal.project.labels import split_label
 from hycal.project.state import Space, State
 from hycal.validation import Floats, Label, unit_rows
 

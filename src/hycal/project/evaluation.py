@@ -76,10 +76,10 @@ def best_labels(state: State, rows: Floats) -> list[Label]:
 def evaluate(state: State, answers: Iterable[tuple[Label, Label]]) -> Evaluation:
     """Compare (truth, answer) pairs, all labels of the model."""
     found = Counter(answers)
-    shots = {label: len(state.shelves[label].examples) for label, _ in found}
+    shots = {label: len(state.classes[label].examples) for label, _ in found}
     return Evaluation(
         overall=_score(found),
-        by_domain=_grouped(found, lambda label: state.shelves[label].domain),
+        by_domain=_grouped(found, lambda label: state.classes[label].domain),
         by_class=_grouped(found, lambda label: label),
         by_shots=dict(
             sorted(_grouped(found, lambda label: bucket(shots[label])).items(), key=lambda item: _first(item[0]))

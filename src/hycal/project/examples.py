@@ -12,7 +12,7 @@ import numpy as np
 
 from hycal.state.records import ClassRecord
 from hycal.state.samples import ClassSamples
-from hycal.validation import Floats, Label
+from hycal.validation import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Example:
 
 
 @dataclass(frozen=True, eq=False)
-class Shelf:
+class ClassExamples:
     """The examples of one class, in the canonical order of their rows, with its domain and text embedding."""
 
     domain: str
@@ -51,16 +51,16 @@ class Shelf:
     text: Floats | None = None
 
     @classmethod
-    def of(cls, domain: str, examples: Iterable[Example], text: Floats | None = None) -> Shelf:
-        """Return the shelf of `examples`, whatever their order."""
+    def of(cls, domain: str, examples: Iterable[Example], text: Floats | None = None) -> ClassExamples:
+        """Return the class of `examples`, given in any order."""
         return cls(domain, tuple(sorted(examples, key=lambda e: (e.row.tobytes(), e.key, e.name))), text)
 
     @classmethod
-    def of_record(cls, record: ClassRecord, examples: Iterable[Example]) -> Shelf:
-        """Return the shelf of a class that a model file holds, with the record that the classifier has."""
-        shelf = cls.of(record.domain, examples, record.text)
-        vars(shelf)["record"] = record
-        return shelf
+    def of_record(cls, record: ClassRecord, examples: Iterable[Example]) -> ClassExamples:
+        """Return the class of a record that a classifier already has, so that it is not made again."""
+        class_ = cls.of(record.domain, examples, record.text)
+        vars(class_)["record"] = record
+        return class_
 
     @cached_property
     def record(self) -> ClassRecord:
@@ -87,27 +87,12 @@ class Shelf:
             digest.update(self.text.tobytes())
         return digest.digest()
 
-    def adding(self, examples: Iterable[Example]) -> Shelf:
-        """Return the shelf with more examples."""
-        return Shelf.of(self.domain, (*self.examples, *examples), self.text)
+    def adding(self, examples: Iterable[Example]) -> ClassExamples:
+        """Return the class with more examples."""
+        return ClassExamples.of(self.domain, (*self.examples, *examples), self.text)
 
-    def without(self, identities: Iterable[bytes]) -> Shelf | None:
-        """Return the shelf without the examples of these identities; None if none is left."""
+    def without(self, identities: Iterable[bytes]) -> ClassExamples | None:
+        """Return the class without the examples of these identities; None if none is left."""
         unwanted = set(identities)
         kept = tuple(e for e in self.examples if e.identity not in unwanted)
-        return Shelf(self.domain, kept, self.text) if kept else None
-
-
-def class_label(domain: str, name: str) -> str:
-    """Return the label of a class: `domain/class`."""
-    return f"{domain}/{name}"
-
-
-def split_label(label: Label) -> tuple[str, str]:
-    """Return domain and class of a label; no domain where it names none.
-
-    >>> split_label("flower/rose"), split_label("rose")
-    (('flower', 'rose'), ('', 'rose'))
-    """
-    domain, slash, name = str(label).partition("/")
-    return (domain, name) if slash else ("", domain)
+        return ClassExamples(self.domain, kept, self.text) if kept else None

@@ -8,6 +8,8 @@ images are unknown.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,8 @@ import numpy.typing as npt
 
 from hycal.classifiers.loading import model_of
 from hycal.errors import ModelFileError
-from hycal.project.examples import Example, Shelf
-from hycal.project.history import Entry, Undo
-from hycal.project.pool import Pool, packed, unpacked
-from hycal.project.state import Space, State
+from hycal.project.examples import ClassExamples, Example
+from hycal.project.state import Entry, Space, State, Undo
 from hycal.state.records import Records
 from hycal.storage.codec import content_of
 from hycal.storage.model_file import Content
@@ -32,7 +32,7 @@ def project_content(state: State) -> Content:
     model = content_of(
         classifier.records_, type(classifier).__name__, parameters, classifier.encoder_, width=state.space.dimension
     )
-    texts = [state.shelves[label].text for label in state.labels]
+    texts = [state.classes[label].text for label in state.labels]
     pool = Pool(list(state.examples), [text for text in texts if text is not None])
     live, live_texts = len(pool.examples), len(pool.texts)
     history = [_entry_json(entry, pool) for entry in state.history]
@@ -61,10 +61,10 @@ def stacked(rows: Sequence[Floats], width: int) -> Floats:
 def _entry_json(entry: Entry, pool: Pool) -> dict[str, Any]:
     plain: dict[str, Any] = {name: getattr(entry, name) for name in _ENTRY}
     if entry.undo is not None:
-        shelves = [
-            [label, None if shelf is None else pool.shelve(shelf)] for label, shelf in entry.undo.shelves.items()
+        classes = [
+            [label, None if class_ is None else pool.numbered(class_)] for label, class_ in entry.undo.classes.items()
         ]
-        plain["undo"] = {"shelves": shelves, "memo": dict(entry.undo.memo)}
+        plain["undo"] = {"shelves": classes, "memo": dict(entry.undo.memo)}
     return plain
 
 
@@ -82,13 +82,13 @@ def state_of(content: Content) -> State:
         if not isinstance(name, str) or type(version) is not int:
             raise TypeError("the encoder's name is no text, or the version no number")
         pool = _pool(content)
-        shelves = _live(records, pool)
+        classes = _live(records, pool)
         history = tuple(_entry_of(plain, pool) for plain in project.get("history", ()))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise ModelFileError(
             f"The project in the model file is malformed: {error!r}. Restore it from a copy."
         ) from None
-    return State(classifier, shelves, Space(name, classifier.encoder_, width), history, version)
+    return State(classifier, classes, Space(name, classifier.encoder_, width), history, version)
 
 
 def _pool(content: Content) -> Pool:
@@ -108,15 +108,15 @@ def _rows(array: npt.NDArray[Any] | None, like: Floats) -> Floats:
     return array
 
 
-def _live(records: Records, pool: Pool) -> dict[Label, Shelf]:
-    shelves: dict[Label, Shelf] = {}
+def _live(records: Records, pool: Pool) -> dict[Label, ClassExamples]:
+    classes: dict[Label, ClassExamples] = {}
     first = 0
     for label in records.labels:
         record = records.by_label[label]
         examples: list[Example] = pool.examples[first : first + record.count]
-        shelves[label] = Shelf.of_record(record, examples)
+        classes[label] = ClassExamples.of_record(record, examples)
         first += record.count
-    return shelves
+    return classes
 
 
 def _entry_of(plain: Mapping[str, Any], pool: Pool) -> Entry:
@@ -126,5 +126,94 @@ def _entry_of(plain: Mapping[str, Any], pool: Pool) -> Entry:
     undo = plain.get("undo")
     if undo is None:
         return Entry(**values)
-    shelves = {label: None if shelf is None else pool.shelf(shelf) for label, shelf in undo["shelves"]}
-    return Entry(**values, undo=Undo(shelves, dict(undo["memo"])))
+    classes = {label: None if class_ is None else pool.class_at(class_) for label, class_ in undo["shelves"]}
+    return Entry(**values, undo=Undo(classes, dict(undo["memo"])))
+
+
+_KEY = 32
+
+
+@dataclass(eq=False)
+class Pool:
+    """Examples and texts, each with a number: its place. Those that come later while writing are appended."""
+
+    examples: list[Example]
+    texts: list[Floats]
+    _example_number: dict[int, int] = field(init=False)
+    _text_number: dict[bytes, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._example_number = {id(example): number for number, example in enumerate(self.examples)}
+        self._text_number = {text.tobytes(): number for number, text in enumerate(self.texts)}
+
+    def numbered(self, class_: ClassExamples) -> dict[str, Any]:
+        """Return a class as plain numbers; an example or text that has no number yet gets the next one."""
+        return {
+            "domain": class_.domain,
+            "examples": [self._number(example) for example in class_.examples],
+            "text": None if class_.text is None else self._text(class_.text),
+        }
+
+    def class_at(self, plain: Mapping[str, Any]) -> ClassExamples:
+        """Return the class that `numbered` returned as plain numbers."""
+        numbers, text, domain = plain["examples"], plain["text"], plain["domain"]
+        if not isinstance(domain, str) or any(number < 0 for number in numbers) or (text is not None and text < 0):
+            raise ValueError("a class of the undo has a number below zero, or a domain that is no text")
+        vector = None if text is None else self.texts[text]
+        return ClassExamples.of(domain, [self.examples[number] for number in numbers], vector)
+
+    def _number(self, example: Example) -> int:
+        if id(example) not in self._example_number:
+            self._example_number[id(example)] = len(self.examples)
+            self.examples.append(example)
+        return self._example_number[id(example)]
+
+    def _text(self, text: Floats) -> int:
+        key = text.tobytes()
+        if key not in self._text_number:
+            self._text_number[key] = len(self.texts)
+            self.texts.append(text)
+        return self._text_number[key]
+
+
+def packed(examples: Sequence[Example]) -> dict[str, npt.NDArray[Any]]:
+    """Return the provenance of `examples` as tensors."""
+    keys = b"".join(example.key or bytes(_KEY) for example in examples)
+    names, name_ends = _joined([example.name.encode("utf-8", "surrogateescape") for example in examples])
+    thumbnails, thumbnail_ends = _joined([example.thumbnail for example in examples])
+    return {
+        "project.keys": np.frombuffer(keys, np.uint8).reshape(-1, _KEY),
+        "project.names": names,
+        "project.name_ends": name_ends,
+        "project.thumbnails": thumbnails,
+        "project.thumbnail_ends": thumbnail_ends,
+    }
+
+
+def unpacked(rows: Sequence[Floats], tensors: Mapping[str, npt.NDArray[Any]]) -> list[Example]:
+    """Return the examples of `rows` with the provenance that the tensors hold, if they hold any."""
+    if "project.keys" not in tensors:
+        return [Example(row) for row in rows]
+    keys = tensors["project.keys"]
+    if keys.dtype != np.uint8 or keys.shape != (len(rows), _KEY):
+        raise ValueError("project.keys must have 32 bytes for each example")
+    names = _parted(tensors, "project.names", "project.name_ends", len(rows))
+    thumbnails = _parted(tensors, "project.thumbnails", "project.thumbnail_ends", len(rows))
+    return [
+        Example(row, key.tobytes() if key.any() else b"", name.decode("utf-8", "surrogateescape"), thumbnail)
+        for row, key, name, thumbnail in zip(rows, keys, names, thumbnails, strict=True)
+    ]
+
+
+def _joined(parts: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    return np.frombuffer(b"".join(parts), np.uint8), ends
+
+
+def _parted(tensors: Mapping[str, npt.NDArray[Any]], name: str, ends_name: str, count: int) -> list[bytes]:
+    joined, ends = tensors[name], tensors[ends_name]
+    sound = joined.dtype == np.uint8 and joined.ndim == 1 and ends.dtype == np.int64 and ends.shape == (count,)
+    if not sound or np.any(np.diff(ends, prepend=0) < 0) or (count and ends[-1] != len(joined)):
+        raise ValueError(f"{name} and {ends_name} do not fit together")
+    content = joined.tobytes()
+    return [content[start:end] for start, end in pairwise([0, *ends.tolist()])]

@@ -18,7 +18,7 @@ from hycal.embedding.sources import ImageSource
 from hycal.embedding.store import Skipped
 from hycal.embedding.table import is_table, read_table
 from hycal.errors import HyCalError
-from hycal.project.examples import class_label, split_label
+from hycal.project.labels import class_label, split_label
 from hycal.project.lookup import class_called
 from hycal.project.state import State
 from hycal.validation import Floats, Label
@@ -121,7 +121,7 @@ def held_out(source: Path, state: State, *, domain: str | None = None) -> HeldOu
 
 def known_label(state: State, label: str) -> Label | None:
     """Return the model's label for an image: the same, or else the only class of that name in any domain."""
-    return label if label in state.shelves else class_called(state, split_label(label)[1])
+    return label if label in state.classes else class_called(state, split_label(label)[1])
 
 
 class _Entry(Protocol):

@@ -22,8 +22,7 @@ from safetensors.numpy import save as bytes_of
 
 from hycal.errors import HyCalError, ModelFileError, storing
 from hycal.project import changes
-from hycal.project.file import stacked
-from hycal.project.pool import Pool, packed, unpacked
+from hycal.project.file import Pool, packed, stacked, unpacked
 from hycal.project.state import State
 from hycal.validation import Label
 
@@ -49,19 +48,20 @@ def frame_of(before: State, following: State) -> bytes:
     """Return the frame that leads from one state to the next version."""
     touched = [
         label
-        for label in {**before.shelves, **following.shelves}
-        if before.shelves.get(label) is not following.shelves.get(label)
+        for label in {**before.classes, **following.classes}
+        if before.classes.get(label) is not following.classes.get(label)
     ]
     pool = _pool(before, touched)
     live, live_texts = len(pool.examples), len(pool.texts)
-    shelves = [
-        [label, None if label not in following.shelves else pool.shelve(following.shelves[label])] for label in touched
+    classes = [
+        [label, None if label not in following.classes else pool.numbered(following.classes[label])]
+        for label in touched
     ]
     entry, width = following.history[-1], before.space.dimension
     header = {
         "version": following.version,
         "entry": [entry.when, entry.action, entry.what, entry.before, entry.after],
-        "shelves": shelves,
+        "shelves": classes,
         "memo": dict(following.memo),
     }
     tensors = {
@@ -138,9 +138,9 @@ def _applied(state: State, header: dict[str, Any], content: bytes, source: Path)
         if action == "undo":
             following, _ = changes.undo(state, when=when)
         else:
-            shelves = _shelves(state, header, content)
-            moved = state.changed(shelves, memo=header["memo"])
-            following = state.recorded(moved, shelves, action=action, what=what, when=when)
+            classes = _classes(state, header, content)
+            moved = state.changed(classes, memo=header["memo"])
+            following = state.recorded(moved, classes, action=action, what=what, when=when)
         if following.hash != after:
             raise ValueError(f"it leads to {following.hash} instead of {after}")
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, SafetensorError, HyCalError) as error:
@@ -148,15 +148,15 @@ def _applied(state: State, header: dict[str, Any], content: bytes, source: Path)
     return following
 
 
-def _shelves(state: State, header: dict[str, Any], content: bytes) -> dict[Any, Any]:
+def _classes(state: State, header: dict[str, Any], content: bytes) -> dict[Any, Any]:
     tensors = tensors_of(content)
     known = _pool(state, [label for label, _ in header["shelves"]])
     pool = Pool(known.examples + unpacked(list(tensors["rows"]), tensors), known.texts + list(tensors["texts"]))
-    return {label: None if plain is None else pool.shelf(plain) for label, plain in header["shelves"]}
+    return {label: None if plain is None else pool.class_at(plain) for label, plain in header["shelves"]}
 
 
 def _pool(state: State, labels: Sequence[Label]) -> Pool:
     """Return what the classes at `labels` hold before the change, in their order."""
-    shelves = [state.shelves[label] for label in labels if label in state.shelves]
-    texts = [shelf.text for shelf in shelves if shelf.text is not None]
-    return Pool([example for shelf in shelves for example in shelf.examples], texts)
+    classes = [state.classes[label] for label in labels if label in state.classes]
+    texts = [class_.text for class_ in classes if class_.text is not None]
+    return Pool([example for class_ in classes for example in class_.examples], texts)

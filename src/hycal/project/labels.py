@@ -1,11 +1,29 @@
-"""Names that people give to classes. Folders may have any name; what is typed must be one that can be typed again."""
+"""Labels `domain/class`: making and splitting them, and checking the names that people type.
+
+Folders may have any name. A typed name must be one that can be typed again.
+"""
 
 from __future__ import annotations
 
 from hycal.errors import HyCalError
-from hycal.project.examples import split_label
+from hycal.validation import Label
 
 LONGEST_NAME = 200
+
+
+def class_label(domain: str, name: str) -> str:
+    """Return the label of a class: `domain/class`."""
+    return f"{domain}/{name}"
+
+
+def split_label(label: Label) -> tuple[str, str]:
+    """Return domain and class of a label; no domain where it names none.
+
+    >>> split_label("flower/rose"), split_label("rose")
+    (('flower', 'rose'), ('', 'rose'))
+    """
+    domain, slash, name = str(label).partition("/")
+    return (domain, name) if slash else ("", domain)
 
 
 def check_class_name(label: str) -> None:

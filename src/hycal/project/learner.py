@@ -115,7 +115,7 @@ class Learner:
         return self.project.correct(example, label, self._texts([label]))
 
     def _texts(self, labels: Iterable[str]) -> dict[str, Floats]:
-        known = self.project.current().shelves
+        known = self.project.current().classes
         new = [label for label in dict.fromkeys(labels) if label not in known]
         if self.encoder is None or not new:
             return {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hycal.errors import HyCalError
-from hycal.project.examples import split_label
+from hycal.project.labels import split_label
 from hycal.project.state import State
 from hycal.validation import Label
 
@@ -103,7 +103,7 @@ def _image(state: State, name: str) -> Target | None:
 
 
 def _whole(kind: Kind, name: str, state: State, labels: list[Label]) -> Target:
-    return Target(kind, name, {label: tuple(e.identity for e in state.shelves[label].examples) for label in labels})
+    return Target(kind, name, {label: tuple(e.identity for e in state.classes[label].examples) for label in labels})
 
 
 def _guess(state: State, name: str) -> str:

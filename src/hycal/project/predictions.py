@@ -63,8 +63,8 @@ class Predictor:
 
     def check(self) -> None:
         """Raise if `error` is impossible for this model, before any image is read."""
-        if self.error is not None and self.state.shelves:
-            self._unknown(next(iter(self.state.shelves.values())).rows[:1])
+        if self.error is not None and self.state.classes:
+            self._unknown(next(iter(self.state.classes.values())).rows[:1])
 
     def predict(
         self, files: Iterable[Path], encoder: Encoder, *, store: EmbeddingStore | None = None

@@ -18,8 +18,7 @@ from hycal.base import IncrementalClassifier
 from hycal.classifiers.loading import load_classifier
 from hycal.errors import HyCalError, ModelFileError, MovedOnError
 from hycal.project import changes
-from hycal.project.changes import Arrival, Receipt
-from hycal.project.erasing import forget_for_good
+from hycal.project.changes import Arrival, Receipt, forget_for_good
 from hycal.project.examples import Example
 from hycal.project.file import project_content, state_of
 from hycal.project.journal import append, frame_of, journal_of, replay

@@ -1,21 +1,97 @@
-"""One whole state of a project, never changed in place: the model, the images behind it, and its history."""
+"""One whole state of a project, never changed in place: the model, the images behind it, and its history.
+
+An entry of the history keeps, for the classes it changed, what they were before. An undo puts those classes back, so an
+earlier state returns to the byte. States share every image that did not change.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 from hycal.base import IncrementalClassifier
-from hycal.project.examples import Example, Shelf
-from hycal.project.history import Entry, History, Undo, appended, now
+from hycal.project.examples import ClassExamples, Example
 from hycal.state.records import Records
 from hycal.validation import Label
 
-Changes = Mapping[Label, Shelf | None]
+UNDO_DEPTH = 20
+LENGTH = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Undo:
+    """What an entry's changes replaced: classes by label (None: there was no such class), and the memo."""
+
+    classes: Mapping[Label, ClassExamples | None]
+    memo: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One accepted change.
+
+    Attributes
+    ----------
+    when : str
+        UTC, ISO 8601.
+    action, what : str
+        The operation, and one line about it for people. Never the name of an image.
+    before, after : str
+        Hash of the model before and after.
+    undo : Undo or None
+        None once it was taken back, lies deeper than `UNDO_DEPTH`, or was purged.
+    """
+
+    when: str
+    action: str
+    what: str
+    before: str
+    after: str
+    undo: Undo | None = None
+
+    @property
+    def undoable(self) -> bool:
+        """Whether an undo can take it back."""
+        return self.undo is not None
+
+
+History = tuple[Entry, ...]
+
+
+def now() -> str:
+    """Return the time of an entry that is made now."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def appended(history: History, entry: Entry) -> History:
+    """Return the history with one more entry; the oldest undo, and the oldest entry, fall off the end."""
+    grown = (*history, entry)[-LENGTH:]
+    undoable = [number for number, old in enumerate(grown) if old.undo is not None]
+    too_old = set(undoable[:-UNDO_DEPTH])
+    return tuple(replace(old, undo=None) if number in too_old else old for number, old in enumerate(grown))
+
+
+def undoable(history: History) -> Entry | None:
+    """Return the entry that the next undo takes back."""
+    return next((entry for entry in reversed(history) if entry.undo is not None), None)
+
+
+def taken_back(history: History, entry: Entry) -> History:
+    """Return the history in which `entry` can be taken back no more."""
+    return tuple(replace(old, undo=None) if old is entry else old for old in history)
+
+
+def purged(history: History) -> History:
+    """Return the history without anything of earlier states but their hashes."""
+    return tuple(replace(entry, undo=None) if entry.undo is not None else entry for entry in history)
+
+
+Changes = Mapping[Label, ClassExamples | None]
 
 
 @dataclass(frozen=True)
@@ -34,8 +110,8 @@ class State:
     Attributes
     ----------
     classifier : IncrementalClassifier
-        Knows exactly the rows on the shelves. Ask it anything, but never let it learn.
-    shelves : mapping of label to Shelf
+        Knows exactly the rows of `classes`. Never let it learn.
+    classes : mapping of label to ClassExamples
     space : Space
     history : tuple of Entry
         Oldest first.
@@ -44,7 +120,7 @@ class State:
     """
 
     classifier: IncrementalClassifier
-    shelves: Mapping[Label, Shelf]
+    classes: Mapping[Label, ClassExamples]
     space: Space
     history: History = ()
     version: int = 0
@@ -52,30 +128,30 @@ class State:
     @cached_property
     def labels(self) -> tuple[Label, ...]:
         """Labels, sorted: the order of the classifier's columns."""
-        return tuple(sorted(self.shelves))
+        return tuple(sorted(self.classes))
 
     @cached_property
     def domains(self) -> dict[str, list[Label]]:
         """Labels by domain."""
         found: dict[str, list[Label]] = {}
         for label in self.labels:
-            found.setdefault(self.shelves[label].domain, []).append(label)
+            found.setdefault(self.classes[label].domain, []).append(label)
         return dict(sorted(found.items()))
 
     @cached_property
     def label_of(self) -> Mapping[bytes, Label]:
         """Label by the identity of each learned image."""
-        return {example.identity: label for label, shelf in self.shelves.items() for example in shelf.examples}
+        return {example.identity: label for label, class_ in self.classes.items() for example in class_.examples}
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
         """Every learned image, class after class in the order of `labels`."""
-        return tuple(example for label in self.labels for example in self.shelves[label].examples)
+        return tuple(example for label in self.labels for example in self.classes[label].examples)
 
     @property
     def n_images(self) -> int:
         """Learned images, an image that is there twice counted twice."""
-        return sum(len(shelf.examples) for shelf in self.shelves.values())
+        return sum(len(class_.examples) for class_ in self.classes.values())
 
     @cached_property
     def hash(self) -> str:
@@ -84,7 +160,7 @@ class State:
         head = [type(classifier).__name__, classifier.get_params(deep=False), self.memo, self.space.fingerprint]
         digest = hashlib.sha256(json.dumps(head, sort_keys=True, ensure_ascii=False).encode())
         for label in self.labels:
-            digest.update(b"\n" + json.dumps(label, ensure_ascii=False).encode() + b"\n" + self.shelves[label].digest)
+            digest.update(b"\n" + json.dumps(label, ensure_ascii=False).encode() + b"\n" + self.classes[label].digest)
         return digest.hexdigest()
 
     @property
@@ -93,18 +169,20 @@ class State:
         return self.classifier.records_.memo
 
     def changed(self, changes: Changes, *, memo: Mapping[str, Any] | None = None) -> State:
-        """Return the state with other shelves at some labels, None for no class; the history stays."""
-        shelves = {**self.shelves, **changes}
-        kept = {label: shelf for label, shelf in shelves.items() if shelf is not None}
-        records = Records({label: shelf.record for label, shelf in kept.items()}, self.memo if memo is None else memo)
-        other = replace(self, classifier=self.classifier.knowing(records), shelves=kept)
+        """Return the state with other classes at some labels, None for no class; the history stays."""
+        classes = {**self.classes, **changes}
+        kept = {label: class_ for label, class_ in classes.items() if class_ is not None}
+        records = Records({label: class_.record for label, class_ in kept.items()}, self.memo if memo is None else memo)
+        other = replace(self, classifier=self.classifier.knowing(records), classes=kept)
         if "label_of" in vars(self) and len(self.label_of) == self.n_images:
-            vars(other)["label_of"] = _moved(self.label_of, [self.shelves.get(label) for label in changes], changes)
+            vars(other)["label_of"] = _labels_after(
+                self.label_of, [self.classes.get(label) for label in changes], changes
+            )
         return other
 
     def recorded(self, following: State, changes: Changes, *, action: str, what: str, when: str = "") -> State:
         """Return `following`, made of this state by `changes`, with an entry about it in its history."""
-        undo = Undo({label: self.shelves.get(label) for label in changes}, self.memo)
+        undo = Undo({label: self.classes.get(label) for label in changes}, self.memo)
         entry = Entry(when or now(), action, what, self.hash, following.hash, undo)
         return following.noted(appended(self.history, entry), version=self.version + 1)
 
@@ -122,22 +200,24 @@ def gone(before: State, after: State) -> set[bytes]:
 
 
 def _held(state: State) -> set[bytes]:
-    undone = [entry.undo.shelves.values() for entry in state.history if entry.undo is not None]
-    shelves = [*state.shelves.values(), *(shelf for former in undone for shelf in former if shelf is not None)]
-    return {example.identity for shelf in shelves for example in shelf.examples}
+    undone = [entry.undo.classes.values() for entry in state.history if entry.undo is not None]
+    classes = [*state.classes.values(), *(class_ for former in undone for class_ in former if class_ is not None)]
+    return {example.identity for class_ in classes for example in class_.examples}
 
 
-def _moved(label_of: Mapping[bytes, Label], before: Iterable[Shelf | None], after: Changes) -> dict[bytes, Label]:
+def _labels_after(
+    label_of: Mapping[bytes, Label], before: Iterable[ClassExamples | None], after: Changes
+) -> dict[bytes, Label]:
     """Return the labels of all images after a change, without going through those that it did not touch.
 
     No image may be there twice, as it may in a model that was not learned here: the other copy would be lost.
     """
     moved = dict(label_of)
-    for shelf in before:
-        for example in shelf.examples if shelf is not None else ():
+    for class_ in before:
+        for example in class_.examples if class_ is not None else ():
             moved.pop(example.identity, None)
-    for label, shelf in after.items():
-        for example in shelf.examples if shelf is not None else ():
+    for label, class_ in after.items():
+        for example in class_.examples if class_ is not None else ():
             moved[example.identity] = label
     return moved
 

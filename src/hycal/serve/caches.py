@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from hycal.parallel.threads import one_blas_thread
-from hycal.project import Example, Shelf, State
+from hycal.project import ClassExamples, Example, State
 from hycal.validation import Label
 
 T = TypeVar("T")
-Shelves = Mapping[Label, Shelf]
+Shelves = Mapping[Label, ClassExamples]
 
 _ONE_IN = 10  # classes may have changed
 
@@ -43,7 +43,7 @@ class CachedResult(Generic[T]):
     ----------
     function : callable
     valid : callable
-        Whether a result for the first shelves is good enough for the second.
+        Whether a result for the first classes is good enough for the second.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class CachedResult(Generic[T]):
     def __call__(self, state: State) -> T:
         """Return the result for `state`."""
         with self._computing:
-            if self._last is None or not self._is_valid(self._last[0], state.shelves):
+            if self._last is None or not self._is_valid(self._last[0], state.classes):
                 with one_blas_thread():  # a product on all cores would delay the answers to others
-                    self._last = state.shelves, self._function(state)
-            self._checked = state.shelves
+                    self._last = state.classes, self._function(state)
+            self._checked = state.classes
             return self._last[1]
 
     def _is_valid(self, before: Shelves, now: Shelves) -> bool:

@@ -80,7 +80,7 @@ def examples(service: TheService, label: Annotated[str, Query(max_length=200)]) 
     state = service.state
     target = find_class(state, label)
     (found,) = target.images
-    return schemas.ExamplesOut.model_validate({"label": target.name, "examples": state.shelves[found].examples})
+    return schemas.ExamplesOut.model_validate({"label": target.name, "examples": state.classes[found].examples})
 
 
 @router.get("/accuracy", summary="Leave-one-out accuracy, confusions, images that look mislabelled")

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from hycal.project import Receipt, State, split_label
 from hycal.project.answers import Answer, Ranking
-from hycal.project.history import undoable
+from hycal.project.state import undoable
 from hycal.serve.schemas import AnswerOut, ChangeOut, ClassOut, ImageOut, InfoOut, MapOut
 from hycal.serve.service import SentImage, Service
 from hycal.validation import Label
@@ -61,13 +61,13 @@ def describe_classes(state: State, labels: Iterable[Label]) -> list[ClassOut]:
 
 
 def _describe_class(state: State, label: Label) -> ClassOut:
-    shelf = state.shelves[label]
+    class_ = state.classes[label]
     fields = {
         "label": label,
-        "domain": shelf.domain,
+        "domain": class_.domain,
         "name": split_label(label)[1],
-        "shots": len(shelf.examples),
-        "images": [example.identity for example in shelf.examples[:_SHOWN]],
+        "shots": len(class_.examples),
+        "images": [example.identity for example in class_.examples[:_SHOWN]],
     }
     return ClassOut.model_validate(fields)
 
@@ -78,8 +78,8 @@ def describe_change(service: Service, state: State, receipt: Receipt, millisecon
         **vars(receipt),
         "milliseconds": milliseconds,
         "info": describe_model(service, state),
-        "rows": describe_classes(state, (label for label in receipt.touched if label in state.shelves)),
-        "gone": [label for label in receipt.touched if label not in state.shelves],
+        "rows": describe_classes(state, (label for label in receipt.touched if label in state.classes)),
+        "gone": [label for label in receipt.touched if label not in state.classes],
     }
     return ChangeOut.model_validate(fields)
 
@@ -88,9 +88,9 @@ def describe_map(state: State, places: Mapping[Label, tuple[float, float]]) -> M
     """Return the places of the classes on the map."""
     points = []
     for label, (x, y) in places.items():
-        shelf = state.shelves[label]
-        shots, image = len(shelf.examples), shelf.examples[0].identity
-        points.append({"label": label, "domain": shelf.domain, "x": x, "y": y, "shots": shots, "image": image})
+        class_ = state.classes[label]
+        shots, image = len(class_.examples), class_.examples[0].identity
+        points.append({"label": label, "domain": class_.domain, "x": x, "y": y, "shots": shots, "image": image})
     return MapOut.model_validate({"model": state.hash, "points": points})
 
 

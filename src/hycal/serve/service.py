@@ -16,10 +16,9 @@ from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Arrival, Example, Project, Receipt, State
 from hycal.project.advice import Advice, advise
-from hycal.project.answers import Answer, Ranking, answer, rank
+from hycal.project.answers import Answer, Ranking, answer, class_map, rank
 from hycal.project.labels import LONGEST_NAME, check_class_name
 from hycal.project.learner import Learner
-from hycal.project.mapping import class_map
 from hycal.serve.caches import CachedResult, RecentImages, mostly_unchanged, same_labels
 from hycal.uncertainty.unknown import Familiarity, rejected
 from hycal.validation import Floats, Label
@@ -171,7 +170,7 @@ class Service:
 
     def answers(self, state: State, rows: npt.ArrayLike, *, top: int, why: bool = False) -> list[Answer]:
         """Return the candidates for each row, best first. Probabilities use the cached temperature."""
-        return answer(state, rows, top=top, why=why, temperature=self._temperature(state) if state.shelves else None)
+        return answer(state, rows, top=top, why=why, temperature=self._temperature(state) if state.classes else None)
 
     def answer_quickly(self, state: State, example: Example, *, top: int, why: bool = False) -> Answer:
         """Return the candidates for an image that was just learned, with the last temperature: it is not refitted."""
@@ -180,11 +179,11 @@ class Service:
 
     def ranking(self, state: State, rows: npt.ArrayLike, *, top: int) -> Ranking:
         """Return the candidates for each row as arrays, faster than `answers` for many rows."""
-        return rank(state, rows, top=top, temperature=self._temperature(state) if state.shelves else None)
+        return rank(state, rows, top=top, temperature=self._temperature(state) if state.classes else None)
 
     def unknown(self, state: State, rows: Sequence[Floats] | Floats, error: float | None) -> Sequence[bool | None]:
         """Return which embeddings fit no learned class; None if `error` is None, or no class has two images."""
-        if error is None or not len(rows) or not any(len(shelf.examples) > 1 for shelf in state.shelves.values()):
+        if error is None or not len(rows) or not any(len(class_.examples) > 1 for class_ in state.classes.values()):
             return [None] * len(rows)
         known = self._familiarity(state)
         queries = state.classifier.check_queries(rows)
@@ -194,7 +193,7 @@ class Service:
     def warm(self) -> None:
         """Compute what the first request will need, so that it does not wait."""
         state = self.state
-        if state.shelves:
+        if state.classes:
             with contextlib.suppress(HyCalError):  # a request that needs it reports the error
                 self._temperature(state)
                 self._familiarity(state)
@@ -207,7 +206,7 @@ class Service:
 
     def learn(self, labels: Mapping[str, str]) -> Receipt:
         """Learn images that were sent before, as labels by content hash, in one step."""
-        for label in set(labels.values()) - self.state.shelves.keys():
+        for label in set(labels.values()) - self.state.classes.keys():
             check_class_name(label)
         arrivals, missing = [], []
         for identity, label in labels.items():
@@ -270,7 +269,7 @@ def _learned_example(state: State, identity: bytes) -> Example | None:
     label = state.label_of.get(identity)
     if label is None:
         return None
-    return next(example for example in state.shelves[label].examples if example.identity == identity)
+    return next(example for example in state.classes[label].examples if example.identity == identity)
 
 
 def _printable(name: str) -> str:

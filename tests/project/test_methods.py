@@ -9,7 +9,7 @@ from hycal.classifiers import METHODS
 from hycal.data import load_xd8
 from hycal.errors import HyCalError
 from hycal.project import Arrival, Example, Space, changes, empty_state
-from hycal.project.remaking import remade, trials
+from hycal.project.methods import remade, trials
 from hycal.validation import unit_rows
 from tests.support.projects import SPACE, WIDTH, arrivals, new_project, pets_and_cars
 

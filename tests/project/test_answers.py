@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hycal.project import Project
-from hycal.project.mapping import class_map
+from hycal.project.answers import class_map
 from tests.support.projects import example, new_project, pets_and_cars
 
 
@@ -20,7 +20,7 @@ def test_the_map_is_the_same_for_equal_models_and_keeps_distances(tmp_path):
     assert np.abs(points).max() == 1.0
     assert np.abs(points.mean(axis=0)).max() < 1e-12
     assert np.array_equal(points, points_of(Project(project.path)))
-    means = np.stack([project.state.shelves[label].rows.mean(axis=0, dtype=float) for label in project.state.labels])
+    means = np.stack([project.state.classes[label].rows.mean(axis=0, dtype=float) for label in project.state.labels])
     full = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)
     plane = full[0][:, :2] * full[1][:2]
     scale = np.abs(plane).max()
