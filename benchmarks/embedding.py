@@ -27,7 +27,7 @@ from hycal.embedding.decoding import decode
 from hycal.embedding.pipeline import BATCH
 from hycal.embedding.sources import image_files
 from hycal.encoders import load_encoder
-from hycal.encoders.catalog import find_spec
+from hycal.encoders.catalog import find_encoder
 from hycal.encoders.encoder import Encoder
 from hycal.encoders.files import locate, require
 from hycal.validation import Floats
@@ -55,7 +55,7 @@ class BareLoop:
     """ONNX Runtime on the graph of an encoder, with nothing around it: the better of two ways to wait for threads."""
 
     def __init__(self, name: str) -> None:
-        spec = find_spec(name)
+        spec = find_encoder(name)
         graph = require(spec, locate(spec)).found["image"]
         self._sessions = [_session(graph, spinning) for spinning in ("1", "0")]
         self._input = self._sessions[0].get_inputs()[0].name

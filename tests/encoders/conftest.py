@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from hycal.encoders.catalog import find_spec
+from hycal.encoders.catalog import find_encoder
 from hycal.encoders.files import locate
 from hycal.encoders.loader import load_encoder
 
 
 @pytest.fixture(scope="session")
 def w8():
-    spec = find_spec("clip-vit-b16-w8")
+    spec = find_encoder("clip-vit-b16-w8")
     if locate(spec).missing:
         pytest.skip("needs clip-vit-b16-w8: run `hycal encoders get clip-vit-b16-w8`")
     return load_encoder("clip-vit-b16-w8", threads=2)

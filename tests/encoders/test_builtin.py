@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hycal.encoders import Encoder
-from hycal.encoders.catalog import find_spec
+from hycal.encoders.catalog import find_encoder
 from hycal.encoders.files import encoder_dir
 from hycal.encoders.golden import check_golden, embed_golden, golden_images
 from hycal.errors import HyCalError
@@ -51,7 +51,7 @@ def test_golden_vectors_notice_another_model(builtin) -> None:
 
 
 def test_size() -> None:
-    spec = find_spec("builtin")
+    spec = find_encoder("builtin")
     assert (encoder_dir(spec) / spec.files["image"]).stat().st_size < 13e6
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hycal.encoders import files
-from hycal.encoders.catalog import find_spec
+from hycal.encoders.catalog import find_encoder
 from hycal.encoders.files import cache_dir, encoder_dir
 
 
@@ -42,7 +42,7 @@ def test_the_variables_are_honoured(home: Path, monkeypatch: pytest.MonkeyPatch)
     assert cache_dir() == home / "b" / "hycal"
     monkeypatch.setenv("HYCAL_CACHE", "~/a")
     assert cache_dir() == home / "a"
-    assert encoder_dir(find_spec("clip-vit-b16"), backend="open_clip").name == "clip-vit-b16@open_clip"
+    assert encoder_dir(find_encoder("clip-vit-b16"), backend="open_clip").name == "clip-vit-b16@open_clip"
     assert not list(home.iterdir())
 
 

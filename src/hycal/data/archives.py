@@ -1,4 +1,4 @@
-"""Unpacking archives of strangers: nothing is written unless every member is a plain file inside the folder."""
+"""Safe unpacking of archives: nothing is written unless every member is a plain file inside the folder."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class _Member:
 
 
 def is_archive(name: str) -> bool:
-    """Return whether `unpack` knows the file by its suffix."""
+    """Return whether `unpack` accepts the suffix of the file."""
     return name.lower().endswith(_TAR + _ZIP)
 
 
 def unpack(archive: Path, folder: Path) -> int:
-    """Unpack `archive` into `folder` and return how many files it held.
+    """Unpack `archive` into `folder` and return the number of its files.
 
-    Absolute names, "..", links and devices are refused before anything is written, and so is an archive that
-    says it needs more room than the disk has; no member may turn out longer than it said.
+    Absolute names, "..", links and devices are refused before anything is written, and so is an archive that states a
+    size larger than the free space. A member that is longer than its stated size is refused while it is written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -61,7 +61,7 @@ def unpack(archive: Path, folder: Path) -> int:
             return len(members)
     except HyCalError:
         raise
-    except Exception as error:  # decompressors meet hostile bytes here, and raise whatever they like
+    except Exception as error:  # on hostile bytes, decompressors raise errors of any type
         reason = str(error) or type(error).__name__
         raise HyCalError(f"{archive} cannot be unpacked: {reason}. Delete it and fetch it again.") from None
 
@@ -86,7 +86,7 @@ def _decompressed(archive: Path) -> IO[bytes]:
 class _BoundedReads:
     """A file that refuses to be read in large pieces.
 
-    A tar header may say that it is gigabytes long, compress to nothing, and tarfile reads it in one piece.
+    A small archive may hold a tar header of gigabytes, which tarfile would read in one piece.
     """
 
     file: IO[bytes]
@@ -105,7 +105,7 @@ class _BoundedReads:
 
 def _zip_members(archive: Path, file: zipfile.ZipFile) -> Iterator[_Member]:
     for info in file.infolist():
-        kind = info.external_attr >> 28  # the file type of a Unix mode: 8 regular, 10 link, 0 not recorded
+        kind = info.external_attr >> 28  # file type of a Unix mode: 8 regular, 10 link, 0 not recorded
         if info.is_dir():
             _check_name(archive, info.filename.rstrip("/"))
             continue
@@ -140,7 +140,7 @@ def _check_name(archive: Path, name: str) -> PurePosixPath:
 
 def _target(archive: Path, folder: Path, inside: Path, name: str) -> Path:
     target = folder / _check_name(archive, name)
-    if not target.resolve().is_relative_to(inside):  # through a link that was there before
+    if not target.resolve().is_relative_to(inside):  # through a link that exists already
         raise _refusal(archive, name, "points outside the folder")
     if target.is_symlink() or target == folder:
         raise _refusal(archive, name, "would replace a link or the folder itself")

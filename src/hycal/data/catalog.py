@@ -1,4 +1,4 @@
-"""The table of known data sets, `datasets.toml`, and the words for their classes."""
+"""The table of published data sets, `datasets.toml`, and the prompts for their classes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hycal.errors import HyCalError
 
 @dataclass(frozen=True)
 class Download:
-    """One file to fetch.
+    """One file to download.
 
     Attributes
     ----------
     url : str
     checksum : tuple of str, or None
-        "md5" or "sha256", and hex digits; None where none is published.
+        "md5" or "sha256", and the hex digits; None if none is published.
     inside : str
-        An archive inside the archive, to be unpacked too; "" for none.
+        An archive inside the archive, which is unpacked too; "" for none.
     """
 
     url: str
@@ -30,13 +30,13 @@ class Download:
 
     @property
     def filename(self) -> str:
-        """The last part of the address."""
+        """The last part of the URL."""
         return self.url.rsplit("/", 1)[-1]
 
 
 @dataclass(frozen=True)
 class DataSetSpec:
-    """One entry of `datasets.toml`, which describes the fields."""
+    """One entry of `datasets.toml`; the file explains the fields."""
 
     name: str
     title: str
@@ -55,7 +55,7 @@ class DataSetSpec:
     ignore: tuple[str, ...] = ()
 
     def words(self, class_name: str) -> str:
-        """Return the words for a class in a prompt, with the set's decoration."""
+        """Return the words for a class in a prompt, in the form that the data set uses."""
         plain = self.names.get(class_name, class_name).replace("_", " ")
         return self.text.format(plain)
 
@@ -66,12 +66,12 @@ def _table() -> dict[str, Any]:
 
 
 def list_datasets() -> list[DataSetSpec]:
-    """Return every known data set, in the order of the table."""
+    """Return every data set, in the order of the table."""
     return [_spec(name, entry) for name, entry in _table().items() if isinstance(entry, dict)]
 
 
 def find_dataset(name: str) -> DataSetSpec:
-    """Return the entry called `name`, or say which names there are."""
+    """Return the entry `name`, or raise an error that lists the known ones."""
     known = {spec.name: spec for spec in list_datasets()}
     if name not in known:
         raise HyCalError(f"There is no data set called {name!r}; expected one of {', '.join(known)}.")

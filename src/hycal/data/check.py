@@ -1,4 +1,4 @@
-"""What is there of a data set, what is missing, what is wrong."""
+"""The check of a copy of a data set: what is there, what is missing, what is wrong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXAMPLES = 5
 
 @dataclass(frozen=True)
 class DataReport:
-    """The result of a check: lines for people, and whether the set can be used as published."""
+    """The result of a check, as lines of text."""
 
     title: str
     there: tuple[str, ...]
@@ -30,12 +30,12 @@ class DataReport:
 
     @property
     def complete(self) -> bool:
-        """Nothing is missing and nothing is wrong."""
+        """Whether nothing is missing and nothing is wrong."""
         return not self.missing and not self.wrong
 
 
 def check_dataset(name: str, root: str | os.PathLike[str]) -> DataReport:
-    """Look at the data set `name` below `root`: its lists, counts, files, and one image of each class."""
+    """Check the data set `name` below `root`: its lists, its counts, its files, and the first image of each class."""
     spec = find_dataset(name)
     base = Path(root)
     try:
@@ -88,7 +88,7 @@ def _files(images: ImageSet) -> tuple[list[str], list[str]]:
 
 
 def _first_images(images: ImageSet) -> list[str]:
-    """Decode the first image of each class that is there: a set in the wrong format fails on all of them."""
+    """Decode the first existing image of each class; return a line about the images that fail."""
     seen: set[int] = set()
     broken = []
     for sample in images.samples:

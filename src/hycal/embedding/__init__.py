@@ -1,4 +1,8 @@
-"""From many images to a table of embeddings: safe decoding, a resumable cache, a batch pipeline."""
+"""From many images to rows of embeddings: image sources, safe decoding, the pipeline, the cache, tables in files.
+
+`data`, `project`, `bench`, `serve` and `commands` may import it; it imports `encoders`, `storage` and below.
+It never knows a label or a classifier, and never chooses an encoder.
+"""
 
 from hycal.embedding.cache import EmbeddingCache
 from hycal.embedding.pipeline import embed

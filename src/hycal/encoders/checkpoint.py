@@ -1,7 +1,7 @@
-"""A CLIP checkpoint as tensors: reads what transformers and open_clip publish, in one naming.
+"""A CLIP checkpoint as named tensors, read from the files of transformers or of open_clip.
 
-Two layouts of a folder are understood: `config.json` with `model.safetensors` (transformers) and
-`open_clip_config.json` with `open_clip_model.safetensors` (open_clip). Both become transformers' tensor names.
+A folder holds `config.json` and `model.safetensors` (transformers), or `open_clip_config.json` and
+`open_clip_model.safetensors` (open_clip). In both cases the tensors get the names of transformers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Tensors = Mapping[str, Floats]
 
 @dataclass(frozen=True)
 class TowerShape:
-    """Heads, layers, the non-linearity and the epsilon of one tower."""
+    """Heads, layers, activation and layer-norm epsilon of one tower."""
 
     heads: int
     layers: int
@@ -71,7 +71,7 @@ def _activation(name: str) -> Activation:
 
 
 def _from_transformers(settings: Mapping[str, Any], tensors: Tensors) -> Checkpoint:
-    # A configuration holds only what differs from the defaults, which are those of ViT-B/32.
+    # A configuration holds only the differences to the defaults, which are those of ViT-B/32.
     vision = {**_VISION_DEFAULTS, **settings.get("vision_config", {})}
     text = {**_TEXT_DEFAULTS, **settings.get("text_config", {})}
     shapes = [
@@ -101,7 +101,7 @@ _TEXT_DEFAULTS = {**_SHARED_DEFAULTS, "num_attention_heads": 8, "max_position_em
 def _from_open_clip(settings: Mapping[str, Any], tensors: Tensors) -> Checkpoint:
     model = settings["model_cfg"]
     vision, text = model["vision_cfg"], model["text_cfg"]
-    # open_clip's models use GELU unless told otherwise; OpenAI's weights are told otherwise.
+    # Models of open_clip use GELU unless the configuration says quick_gelu, as it does for OpenAI's weights.
     activation: Activation = "quick_gelu" if model.get("quick_gelu", False) else "gelu"
     return Checkpoint(
         image=TowerShape(vision["width"] // vision.get("head_width", 64), vision["layers"], activation),
@@ -133,7 +133,7 @@ _OPEN_CLIP_LAYER = {
 
 
 def _renamed(tensors: Tensors) -> Tensors:
-    """Return open_clip's tensors under transformers' names, its stacked query, key and value split."""
+    """Return tensors of open_clip under the names of transformers; query, key and value are split."""
     result: dict[str, Floats] = {
         "visual_projection.weight": np.ascontiguousarray(tensors["visual.proj"].T),
         "text_projection.weight": np.ascontiguousarray(tensors["text_projection"].T),

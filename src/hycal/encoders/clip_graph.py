@@ -1,4 +1,4 @@
-"""The towers of a CLIP checkpoint as ONNX graphs, built node by node: no torch needed to run published weights.
+"""The towers of a CLIP checkpoint as ONNX graphs, so that published weights run without torch.
 
 Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021: pre-norm transformers;
 the image embedding is read at the class token, the text embedding at the first end token under a causal mask.
@@ -16,7 +16,7 @@ from hycal.encoders.onnx_graph import GraphBuilder
 
 
 class _Builder(GraphBuilder):
-    """Adds the parts of a transformer."""
+    """A graph builder with the parts of a transformer."""
 
     def __init__(self, tensors: Tensors) -> None:
         super().__init__("Building a CLIP graph")
@@ -107,7 +107,7 @@ def text_graph(checkpoint: Checkpoint) -> bytes:
     mask = np.triu(np.full((context, context), -1e9, dtype=np.float32), 1)
     x = build.transformer(x, "text_model", checkpoint.text, build.constant(mask))
     x = build.norm(x, "text_model.final_layer_norm", checkpoint.text.epsilon)
-    # The end token has the largest id and pads the row, and ArgMax takes the first of equals: the end of the text.
+    # The end token has the largest id, also pads the row, and ArgMax takes the first of equal ids: the end of the text.
     end = build.node("ArgMax", "input_ids", axis=1, keepdims=1, select_last_index=0)
     at_end = build.node("GatherND", x, end, batch_dims=1)
     x = build.linear(at_end, "text_projection")

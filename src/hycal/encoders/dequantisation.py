@@ -1,13 +1,13 @@
-"""From a dynamically quantised ONNX graph to one that computes in float32 with the same weights.
+"""Dequantisation of an ONNX graph: float32 products with the stored weights instead of dynamically quantised ones.
 
-Dynamic quantisation rounds every activation tensor to 256 levels of its own range. CLIP's residual stream has a few
-channels tens of times larger than the rest, so the rest is rounded away. The weights, quantised per channel, are sound.
-Each ::
+Dynamic quantisation rounds every activation tensor to 256 levels of its own range. In CLIP's residual stream a few
+channels are tens of times larger than the others, so the others are rounded to zero. The weights are accurate: they are
+quantised per channel. Each ::
 
     DynamicQuantizeLinear(x) -> MatMulInteger(x_q, W_q) -> Cast -> Mul(x_scale * w_scale)
 
-becomes `MatMul(x, Cast(W_q) * w_scale)`. The int8 weights stay in the file, so it keeps its size and loses nothing;
-ONNX Runtime folds the product into a plain float32 weight when it loads the graph.
+becomes `MatMul(x, Cast(W_q) * w_scale)`. The int8 weights stay in the file, which keeps its size; ONNX Runtime
+folds the product into a float32 weight when it loads the graph.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def dequantise(model: onnx.ModelProto, *, output: str) -> onnx.ModelProto:
 
 
 class _Graph:
-    """Who makes and who uses each value of a graph."""
+    """A graph with the node that makes each value, and the nodes that use it."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
         self.graph = graph
@@ -74,7 +74,7 @@ class _Graph:
                 self.users.setdefault(name, []).append(node)
 
     def replace(self, product: onnx.NodeProto) -> None:
-        """Turn the final Mul after `product` into a MatMul with the dequantised weight."""
+        """Replace the last Mul after `product` by a MatMul with the dequantised weight."""
         from onnx import TensorProto, helper
 
         quantise = self._maker(product, product.input[0], "DynamicQuantizeLinear")
@@ -125,7 +125,7 @@ class _Graph:
 
 
 def _prune(graph: onnx.GraphProto) -> None:
-    """Drop what no output needs."""
+    """Remove the nodes and tensors that no output needs."""
     needed = {value.name for value in graph.output}
     kept = []
     for node in reversed(graph.node):

@@ -1,8 +1,8 @@
-"""Golden vectors: what an encoder must answer to a few images that every machine can draw.
+"""Golden vectors: the expected embeddings of a few drawn images, for checking the weights of an encoder.
 
-The images are integer arithmetic, so they are the same everywhere; their sizes exercise the resize and the crop.
-The vectors in `golden/NAME.npy` were made by `tools/make_golden.py` with weights that had been compared, image by
-image, with independent embeddings of photographs.
+The images are drawn in integer arithmetic, so they are the same on every machine; their sizes test the resize and the
+crop. `tools/make_golden.py` writes the vectors, `golden/NAME.npy`, from weights that were compared with independent
+embeddings of photographs.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _SIZES = ((224, 224), (320, 240), (181, 333), (64, 48))
 
 
 def golden_images() -> list[Image.Image]:
-    """Return the images that the golden vectors belong to."""
+    """Return the images of the golden vectors."""
     return [_drawing(width, height, number) for number, (width, height) in enumerate(_SIZES)]
 
 
 def _drawing(width: int, height: int, number: int) -> Image.Image:
-    """Draw a disc over a gradient over stripes, differently for each number."""
+    """Draw a disc, a gradient and stripes, which depend on `number`."""
     y, x = np.mgrid[0:height, 0:width]
     red = (x * 255) // (width - 1)
     green = ((x // 8 + (number + 1) * y // 16) % 2) * 160 + (y * 60) // height
@@ -38,12 +38,12 @@ def _drawing(width: int, height: int, number: int) -> Image.Image:
 
 
 def embed_golden(encoder: Encoder) -> Floats:
-    """Return what `encoder` makes of the golden images."""
+    """Return the embeddings of the golden images."""
     return encoder.encode(np.stack([encoder.preprocess(image) for image in golden_images()]))
 
 
 def has_golden(name: str) -> bool:
-    """Return whether there are golden vectors for the encoder called `name`."""
+    """Return whether the encoder `name` has golden vectors."""
     return resources.files("hycal.encoders").joinpath("golden", f"{name}.npy").is_file()
 
 

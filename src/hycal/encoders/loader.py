@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from hycal.encoders.catalog import Backend, EncoderSpec, find_spec
+from hycal.encoders.catalog import Backend, EncoderSpec, find_encoder
 from hycal.encoders.checkpoint import read_checkpoint
 from hycal.encoders.clip_graph import image_graph, text_graph
 from hycal.encoders.encoder import Encoder, TowerEncoder, Towers
@@ -28,23 +28,23 @@ def load_encoder(
     backend: Backend = "onnx",
     threads: int | None = None,
 ) -> Encoder:
-    """Return the encoder called `name`.
+    """Return the encoder `name`.
 
     Parameters
     ----------
     name : str
         An entry of the encoder table, see `list_encoders`.
     weights : path, optional
-        A folder, or a file, with the weights. By default the user's cache, which `hycal encoders get` fills.
+        A folder, or a file, with the weights. The default is the user's cache, which `hycal encoders get` fills.
     backend : {"onnx", "transformers", "open_clip"}, default="onnx"
-        What computes. The last two need the extra `torch`, and use a GPU if there is one.
+        The library that runs the towers. The last two need the extra `torch`, and use a GPU if there is one.
     threads : int, optional
         Threads for one batch on ONNX Runtime; by default every core.
 
     Raises
     ------
     MissingFilesError
-        If files are missing: names them, where they were looked for, and the two ways to provide them.
+        If files are missing; the message names them, their folder, and the two ways to provide them.
     HyCalError
         If there is no such encoder, or a file is damaged.
 
@@ -53,14 +53,14 @@ def load_encoder(
     >>> load_encoder("builtin").dimension
     512
     """
-    spec = find_spec(name)
+    spec = find_encoder(name)
     _check_backend(spec, backend)
     located = locate(spec, weights=None if weights is None else Path(weights), backend=backend)
     return _load(spec, require(spec, located, backend=backend), backend, threads)
 
 
 def _load(spec: EncoderSpec, located: Located, backend: Backend, threads: int | None) -> Encoder:
-    # With the configuration: the same weights under another activation are another space.
+    # The configuration counts too: the same weights with another activation are another space.
     hashes = {role: file_hash(path) for role, path in located.found.items()}
     verified = _check_manifest(spec, located, hashes)
     space = fingerprint(parts=_identity(spec, hashes, verified), preprocessing=spec.preprocessing)
@@ -100,11 +100,11 @@ def fingerprint(*, parts: Mapping[str, str], preprocessing: Preprocessing) -> st
 
 
 def _identity(spec: EncoderSpec, hashes: dict[str, str], verified: set[str]) -> dict[str, str]:
-    """Return what the fingerprint is made of.
+    """Return the hashes that make the fingerprint.
 
-    The rewritten graph of a wheel is identified by the weights it was made from and by the rewrite: its bytes also
-    depend on the version of the onnx package, its embeddings do not. That holds only for the file that `install` made
-    and noted; any other file stands for itself.
+    For the rewritten graph of a wheel, these are the hash of the original weights and the name of the rewrite: the
+    bytes of the graph also depend on the version of the onnx package, but its embeddings do not. This holds only for a
+    file that `install` wrote and recorded. Any other file counts with its own hash.
     """
     if spec.wheel is None:
         return hashes
@@ -118,13 +118,13 @@ def _identity(spec: EncoderSpec, hashes: dict[str, str], verified: set[str]) -> 
 
 
 def _check_manifest(spec: EncoderSpec, located: Located, hashes: dict[str, str]) -> set[str]:
-    """Compare the files with the hashes that were noted when they were fetched; return the roles that were noted."""
+    """Compare the files with the hashes that `install` recorded; return the roles with a recorded hash."""
     path = located.folder / MANIFEST
     if not path.is_file():
         return set()
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        noted, owner = dict(manifest["sha256"]), manifest["encoder"]
+        recorded, owner = dict(manifest["sha256"]), manifest["encoder"]
     except (ValueError, KeyError, TypeError):
         raise HyCalError(
             f"{path} is damaged. Remove it, or run `hycal encoders get {spec.name}` to fetch the encoder again."
@@ -132,7 +132,7 @@ def _check_manifest(spec: EncoderSpec, located: Located, hashes: dict[str, str])
     verified = set()
     for role, found in hashes.items():
         file = located.found[role]
-        expected = noted.get(file.relative_to(located.folder).as_posix())
+        expected = recorded.get(file.relative_to(located.folder).as_posix())
         if expected == found and owner == spec.name:
             verified.add(role)
         if expected not in (None, found):
@@ -163,10 +163,10 @@ def _towers(spec: EncoderSpec, located: Located, backend: Backend, threads: int 
 
 
 def _borrowed_text(spec: EncoderSpec) -> Located | None:
-    """Return the files of the entry whose text tower lives in the same space, if they are there."""
+    """Return the files of the entry whose text tower has the same space, if they are there."""
     if spec.space is None:
         return None
-    other = locate(find_spec(spec.space))
+    other = locate(find_encoder(spec.space))
     return other if {"text", "tokenizer"} <= other.found.keys() else None
 
 
@@ -176,7 +176,7 @@ def _no_text(spec: EncoderSpec) -> str:
             f"Encoder {spec.name!r} embeds images only, here without a text tower. Use fusion='image', or a CLIP "
             "encoder with its text files: `hycal encoders list` shows which have them."
         )
-    other = find_spec(spec.space)
+    other = find_encoder(spec.space)
     return (
         f"Encoder {spec.name!r} is an image tower only; texts need the text files of {other.name!r}. "
         f"{missing_message(other, locate(other))} Without texts, use fusion='image'."

@@ -1,4 +1,4 @@
-"""Towers that run on ONNX Runtime."""
+"""The ONNX Runtime back end: graphs, image towers and text towers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hycal.validation import Floats
 
 
 def _runtime() -> ModuleType:
-    """Return ONNX Runtime. Recent versions report to their maker, unless this is set when they load."""
+    """Import ONNX Runtime with its telemetry switched off, unless the user switched it on."""
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     return load_package("onnxruntime", why="Running an encoder")
 
@@ -33,21 +33,21 @@ class Graph:
     output : str
         The output to read where the graph has several, for example "image_embeds".
     threads : int or None
-        Threads for one run; None leaves it to ONNX Runtime, which takes every core.
+        Threads for one run; None for every core, the default of ONNX Runtime.
     """
 
     def __init__(self, model: Path | bytes, *, output: str, threads: int | None = None) -> None:
         runtime = _runtime()
         options = runtime.SessionOptions()
         options.log_severity_level = 3
-        # Threads that wait must not burn the core on which others decode the next images.
+        # Waiting threads must not occupy the cores that decode the next images.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         if threads is not None:
             options.intra_op_num_threads = threads
         source = model if isinstance(model, bytes) else str(model)
         try:
             self._session: Any = runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # ONNX Runtime's errors share no base class of their own
+        except Exception as error:  # the errors of ONNX Runtime have no common base class
             what = "The graph" if isinstance(model, bytes) else str(model)
             raise HyCalError(
                 f"{what} is not a graph that ONNX Runtime can load: {error}. Expected an encoder exported to ONNX; "
@@ -58,13 +58,13 @@ class Graph:
         self.inputs: list[str] = [value.name for value in self._session.get_inputs()]
 
     def run(self, **inputs: npt.NDArray[Any]) -> Rows:
-        """Return the output for named inputs, of which the graph takes those it knows."""
+        """Return the output for named inputs; inputs that the graph does not have are ignored."""
         feed = {name: inputs[name] for name in self.inputs if name in inputs}
         if len(feed) != len(self.inputs):
             raise HyCalError(f"The graph asks for the inputs {self.inputs}; hycal can give {sorted(inputs)}.")
         try:
             result: Rows = self._session.run([self._output], feed)[0]
-        except Exception as error:  # as above; a graph for inputs of another shape ends here
+        except Exception as error:  # as above; for example inputs of another shape
             shapes = {name: value.shape for name, value in feed.items()}
             raise HyCalError(
                 f"ONNX Runtime could not run the graph on {shapes}: {error}. Expected an encoder for inputs of these "
@@ -74,12 +74,12 @@ class Graph:
 
 
 def image_tower(graph: Graph) -> Callable[[Floats], Rows]:
-    """Return an image tower; exporters name the one input as they like."""
+    """Return an image tower; its one input may have any name."""
     return lambda pixels: graph.run(**dict.fromkeys(graph.inputs, pixels))
 
 
 def text_tower(graph: Graph, tokenizer: ClipTokenizer) -> Callable[[Sequence[str]], Rows]:
-    """Return a text tower of a graph and the tokenizer that feeds it."""
+    """Return a text tower from a graph and its tokenizer."""
 
     def tower(texts: Sequence[str]) -> Rows:
         ids = tokenizer.encode(texts)

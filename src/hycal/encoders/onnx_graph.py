@@ -1,4 +1,4 @@
-"""ONNX graphs, built node by node."""
+"""A builder of ONNX graphs, node by node; the encoders and the export use it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _IR_VERSION = 8
 
 
 class GraphBuilder:
-    """Collects nodes; every method that adds one returns the name of its result.
+    """Collects nodes and constants; each method that adds one returns its name.
 
     Parameters
     ----------
     why : str
-        What the graph is for, to begin the message where the onnx package is missing.
+        What needs the onnx package; it begins the message where the package is missing.
     """
 
     def __init__(self, why: str) -> None:
@@ -42,11 +42,11 @@ class GraphBuilder:
         return key
 
     def ints(self, *values: int) -> str:
-        """Store whole numbers."""
+        """Store an array of integers."""
         return self.constant(np.array(values, dtype=np.int64))
 
     def number(self, value: float) -> str:
-        """Store one number."""
+        """Store a float."""
         return self.constant(np.array(value, dtype=np.float32))
 
     def affine(self, rows: str, weights: npt.NDArray[Any], bias: npt.NDArray[Any]) -> str:
@@ -70,9 +70,9 @@ class GraphBuilder:
         given : ValueInfoProto
             The input.
         outputs : mapping
-            By the name of an output: the result that it is, its element type, its shape.
+            For each output: the name of its node, its element type and its shape.
         properties : mapping of str to str, optional
-            What the file says about itself.
+            Metadata of the file.
         """
         helper = self.onnx.helper
         values = []

@@ -17,17 +17,17 @@ _FILTERS: Mapping[str, Image.Resampling] = {
     "bicubic": Image.Resampling.BICUBIC,
     "bilinear": Image.Resampling.BILINEAR,
 }
-_LONGEST_RATIO = 200  # a longer strip would be resized to hundreds of megabytes of which the crop keeps one square
+_LONGEST_RATIO = 200  # a longer strip would be resized to hundreds of megabytes, and the crop keeps one square
 
 
 @dataclass(frozen=True)
 class Preprocessing:
     """From a Pillow image to a (3, size, size) input.
 
-    Step by step what OpenAI's CLIP does with torchvision, so that embeddings are those of the reference: the shorter
-    side is resized to `resize` (the longer one truncated to an int), a square of `size` is cut from the centre
-    (half pixels rounded to even), values go to [0, 1], then `mean` and `std`. The one liberty: an image that is not
-    RGB becomes RGB before the resize and not after it, because Pillow resizes palette images by nearest neighbour.
+    The steps are those of OpenAI's CLIP with torchvision: the shorter side is resized to `resize` (the longer one
+    truncated to an int), a square of `size` is cut from the centre (half pixels rounded to even), values are scaled to
+    [0, 1], then normalised with `mean` and `std`. There is one difference: an image that is not RGB is converted before
+    the resize and not after it, because Pillow resizes palette images by nearest neighbour.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Preprocessing:
         """Return the float32 input of `image`, shape (3, size, size)."""
         planes = np.asarray(self.crop(image)).transpose(2, 0, 1)
         pixels: Floats = np.divide(planes, np.float32(255), out=np.empty(planes.shape, np.float32), dtype=np.float32)
-        pixels -= np.array(self.mean, dtype=np.float32)[:, None, None]  # along planes: fast, which rows of 3 are not
+        pixels -= np.array(self.mean, dtype=np.float32)[:, None, None]  # by planes: faster than by pixels of 3
         pixels /= np.array(self.std, dtype=np.float32)[:, None, None]
         return pixels
 

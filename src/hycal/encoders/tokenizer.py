@@ -1,4 +1,4 @@
-"""CLIP's tokenizer, by the `tokenizers` package."""
+"""The tokenizer of CLIP, with the `tokenizers` package."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _END = "<|endoftext|>"
 
 
 class ClipTokenizer:
-    """Texts to rows of token ids: start, the text, end, then padding.
+    """Maps texts to rows of token ids: start, the text, end, then padding.
 
     Parameters
     ----------
     path : Path
         A `tokenizer.json`.
     context : int
-        Length of every row; a longer text is cut, and still ends with the end token.
+        Length of every row; a longer text is truncated and still ends with the end token.
 
     Notes
     -----
-    CLIP reads a text's embedding at its first end token and attends only backwards, so what pads the row has no
-    influence. OpenAI's code pads with 0, transformers with the end token; this class follows transformers, because
-    exported graphs may look for the position of the largest id, which the end token is.
+    CLIP reads the embedding of a text at its first end token and attends only backwards, so the padding has no
+    influence. OpenAI's code pads with 0, transformers with the end token. This class pads with the end token, because
+    exported graphs may search for the position of the largest id, which is the end token.
     """
 
     def __init__(self, path: Path, *, context: int = 77) -> None:
@@ -55,7 +55,7 @@ class ClipTokenizer:
         return np.array([row.ids for row in self._tokenizer.encode_batch(list(texts))], dtype=np.int64)
 
     def mask(self, ids: Ids) -> Ids:
-        """Return the attention mask: 1 up to and with the first end token."""
+        """Return the attention mask: 1 up to and including the first end token."""
         length = (ids == self.end).argmax(axis=1)
         mask: Ids = (np.arange(ids.shape[1]) <= length[:, None]).astype(np.int64)
         return mask

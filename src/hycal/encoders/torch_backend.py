@@ -1,6 +1,6 @@
-"""CLIP on torch, by transformers or open_clip: for research, and for a GPU.
+"""The torch back ends, with transformers or open_clip: for research, and for a GPU.
 
-Preprocessing and tokenizer are those of the ONNX back end, so that only the arithmetic differs.
+Preprocessing and tokenizer are those of the ONNX Runtime back end; only the arithmetic differs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hycal.encoders.tokenizer import ClipTokenizer
 
 @dataclass(frozen=True)
 class _Model:
-    """A model of either library: tensors in, tensors out."""
+    """The towers of a model of either library, as functions on tensors, and the length of its texts."""
 
     image: Callable[[Any], Any]
     text: Callable[[Any], Any]
@@ -66,7 +66,7 @@ def _transformers(located: Located) -> _Model:
 
 def _open_clip(located: Located) -> _Model:
     library = load_extra("open_clip", extra="torch", why="The back end open_clip")
-    # The configuration in the folder says quick_gelu or not; a model named by its architecture alone would guess.
+    # The configuration in the folder says whether the model uses quick_gelu; the name of the architecture does not.
     model = library.create_model(f"local-dir:{located.folder}").eval().to(_device())
     return _Model(model.encode_image, model.encode_text, int(model.context_length))
 
