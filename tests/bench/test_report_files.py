@@ -1,4 +1,4 @@
-"""The files of a report: CSV, LaTeX, the page and its figures; and the commands that make them."""
+"""The files of a report: CSV, LaTeX, the page and its figures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from hycal import HyCalError
 from hycal.bench.report.blocks import FigureBlock
@@ -16,9 +15,7 @@ from hycal.bench.report.collect import collect
 from hycal.bench.report.page import write_report
 from hycal.bench.report.sections import all_sections
 from hycal.bench.report.writers import csv_rows
-from hycal.commands.bench import app
 from tests.support.files import tree
-from tests.support.small_benchmark import write_small
 
 
 def test_csv_has_every_number_once(results: Path) -> None:
@@ -75,22 +72,3 @@ def test_latex_needs_no_letter_beyond_ascii(results: Path) -> None:
 def test_a_folder_without_results_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(HyCalError, match="hycal bench run"):
         collect(tmp_path)
-
-
-def test_commands_run_and_report(tmp_path: Path) -> None:
-    setting, embeddings = write_small(tmp_path, text=False)
-    runner, out = CliRunner(), tmp_path / "out"
-    options = ["--methods", "NCM ZeroShot", "--seeds", "0", "--embeddings", str(embeddings), "--jobs", "1"]
-    ran = runner.invoke(app, ["run", str(setting), "--out", str(out), *options])
-    assert ran.exit_code == 0, ran.output
-    assert "1 runs" in ran.output
-    assert "ZeroShot needs text embeddings" in ran.output
-    assert "3 classes have fewer images than shots" in ran.output
-    reported = runner.invoke(app, ["report", str(out)])
-    assert reported.exit_code == 0, reported.output
-    assert "ECE" in reported.output
-    assert "report.html" in reported.output.replace("\n", "")
-    listed = runner.invoke(app, ["list"])
-    assert "methods: HyCal" in listed.output
-    failed = runner.invoke(app, ["run", "nothing", "--out", str(out)])
-    assert failed.exit_code == 1

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from hycal import METHODS, HyCalError
 from hycal.bench import metrics
@@ -21,7 +20,6 @@ from hycal.bench.protocol import learn_domain, run_stream, zero_shot_correct
 from hycal.bench.runner import grid, run_grid
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import load_setting
-from hycal.commands.bench import app
 from tests.support.files import tree
 from tests.support.small_benchmark import small_domains, small_setting, write_small
 
@@ -260,9 +258,3 @@ def test_parallel_runs_and_kills_give_the_same_bytes(tmp_path: Path) -> None:
     files = [{k: v for k, v in tree(out).items() if not k.startswith("timing")} for out in (one, two, killed)]
     assert len(files[0]) == 18 * 3 + 3
     assert files[0] == files[1] == files[2]
-
-
-@pytest.mark.parametrize("seeds", ["x", "-1", "0 1.5"])
-def test_seeds_that_are_no_numbers(tmp_path: Path, seeds: str) -> None:
-    result = CliRunner().invoke(app, ["run", "xd8-balanced", f"--seeds={seeds}", "--out", str(tmp_path)])
-    assert result.exit_code == 1 and "expected whole numbers" in result.output

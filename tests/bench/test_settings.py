@@ -6,14 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from hycal import HyCalError
 from hycal.bench.domains import load_domains
 from hycal.bench.published import published, published_shots
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import list_settings, load_setting, load_settings, read_setting
-from hycal.commands.bench import app
 from hycal.data import find_dataset, list_datasets
 
 PAPER = ("balanced", "cross-scale", "high-scale")
@@ -193,8 +191,3 @@ def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
 def test_the_bundled_embeddings_have_domains_of_their_own() -> None:
     with pytest.raises(HyCalError, match="no domain 'a'; expected some of aircraft"):
         load_domains(read_setting("small", SMALL))
-
-
-def test_no_order_is_not_a_run_of_nothing(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["run", "xd8-balanced", "--orders", "", "--out", str(tmp_path)])
-    assert result.exit_code == 1 and "--orders names no order" in result.output

@@ -1,12 +1,13 @@
+"""`hycal encoders`: which encoders there are, and what identifies one."""
+
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from hycal.cli import app
 from hycal.encoders.catalog import list_encoders
+from tests.support.commands import run_hycal as run
 
 
 @pytest.fixture(autouse=True)
@@ -15,22 +16,10 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
 
 
-def run(*arguments: str):
-    return CliRunner().invoke(app, list(arguments))
-
-
 def test_list_shows_every_encoder() -> None:
     result = run("encoders", "list")
     assert result.exit_code == 0
     assert all(spec.name in result.output for spec in list_encoders())
-
-
-def test_doctor_says_what_works_and_what_is_missing(tmp_path: Path) -> None:
-    result = run("doctor")
-    assert result.exit_code == 0
-    assert "builtin: works: agrees with its golden vectors" in result.output
-    assert "clip-vit-b16-w8: The file model.onnx" in result.output
-    assert str(tmp_path) in result.output
 
 
 def test_show() -> None:
@@ -58,16 +47,6 @@ def test_wrong_backend(command: list[str]) -> None:
     result = run(*command, "--backend", "jax")
     assert result.exit_code == 2
     assert "transformers" in result.output
-
-
-def test_version() -> None:
-    result = run("--version")
-    assert result.exit_code == 0 and result.output.startswith("hycal ")
-
-
-def test_brackets_in_a_path_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "a[b]"))
-    assert f"cache {tmp_path}/a[b]" in run("doctor").output
 
 
 def test_wrong_weights_for_the_bundled_encoder(tmp_path: Path) -> None:

@@ -55,6 +55,11 @@ def test_every_command_that_help_lists_is_there(entry: Entry, monkeypatch: pytes
     assert "--install-completion" not in own.output
 
 
+def test_version() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.exit_code == 0 and result.output.startswith("hycal ")
+
+
 def test_a_misspelt_command_is_guessed() -> None:
     result = CliRunner().invoke(app, ["lern"])
     assert result.exit_code == 2 and "Did you mean 'learn'?" in result.output

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from typing import Any
 
 from typer.testing import CliRunner, Result
 
@@ -14,6 +16,27 @@ from tests.support.data import ROOT
 def run_hycal(*arguments: object, stdin: str | bytes | None = None) -> Result:
     """Run `hycal` with these arguments; return its exit code and output."""
     return CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
+
+
+def hycal(*arguments: object, code: int = 0) -> str:
+    """Run `hycal`, which must end with `code`; return its standard output."""
+    result = run_hycal(*arguments)
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result.stdout
+
+
+def hycal_json(*arguments: object) -> Any:
+    """Run `hycal ... --json`; return what it prints."""
+    return json.loads(hycal(*arguments, "--json"))
+
+
+def hycal_error(*arguments: object) -> str:
+    """Run `hycal`, which must end with code 1; return its message in one line."""
+    result = run_hycal(*arguments)
+    assert result.exit_code == 1, result.output
+    assert "Traceback" not in result.output
+    return result.output.replace("\n", " ")
 
 
 def run_python(*arguments: object) -> subprocess.CompletedProcess[str]:

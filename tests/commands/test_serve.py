@@ -6,15 +6,12 @@ import socket
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
-from hycal.cli import app
+from tests.support.commands import hycal_error
 
 
 def said(*arguments: str) -> str:
-    outcome = CliRunner().invoke(app, ["serve", *arguments])
-    assert outcome.exit_code == 1
-    return " ".join(outcome.output.split())
+    return " ".join(hycal_error("serve", *arguments).split())
 
 
 def test_a_short_token_is_refused(tmp_path):

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import hycal.encoders
 from hycal import NCM, SLDA, HyCal
-from hycal.cli import app
 from hycal.embedding import EmbeddingTable, embed, write_table
 from hycal.embedding.sources import ImageFile
 from hycal.embedding.store import space_of
 from hycal.gravity import Gravity
 from hycal.storage import model_file
+from tests.support.commands import run_hycal
 from tests.support.encoders import TinyEncoder
 from tests.support.images import picture
 
@@ -54,7 +54,7 @@ def fitted(classifier, root: Path, tmp_path: Path, *, encoder: str | None = None
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["gravity", *map(str, arguments)])
+    return run_hycal("gravity", *arguments)
 
 
 def test_a_folder_is_embedded_and_measured_before_and_after(tmp_path: Path) -> None:

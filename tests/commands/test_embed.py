@@ -4,19 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import hycal.encoders
 from hycal.commands import embed as embedding_command
-from hycal.commands.embed import embed_command
 from hycal.embedding import read_table
 from hycal.embedding.shards import encoder_of_worker
+from tests.support.commands import run_hycal
 from tests.support.encoders import TinyEncoder
 from tests.support.images import make_folder, make_mixed_folder
-
-app = typer.Typer()
-app.command("embed")(embed_command)
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +23,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return run_hycal("embed", *arguments)
 
 
 def test_a_folder_becomes_a_table(tmp_path: Path) -> None:

@@ -1,0 +1,31 @@
+"""`hycal export`: the head of a model as ONNX."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from hycal import load
+from hycal.project import Project
+from tests.support.commands import hycal, hycal_error, hycal_json
+
+
+def test_the_graph_gives_the_answers_of_the_model(learned, tmp_path):
+    hycal_json("export", learned.path, "--onnx", tmp_path / "both.onnx")
+    model, shelves = load(learned.path), Project(learned.path).state.shelves
+    rows = np.concatenate([shelf.rows for shelf in shelves.values()])
+    session = onnxruntime.InferenceSession(tmp_path / "both.onnx", providers=["CPUExecutionProvider"])
+    labels = session.run(["label"], {"embeddings": rows})[0]
+    assert labels.tolist() == model.predict(rows).tolist()
+
+
+def test_people_read_what_the_graph_takes(learned, tmp_path):
+    path = tmp_path / "digits.onnx"
+    said = hycal("export", learned.path, "--onnx", path)
+    assert said == f"{path}: 6 classes, {path.stat().st_size:,} bytes; embeddings of 'builtin' go in\n"
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x"])
+def test_the_file_ends_in_onnx(learned, tmp_path, name):
+    assert "ends in .onnx" in hycal_error("export", learned.path, "--onnx", tmp_path / name)

@@ -1,0 +1,88 @@
+"""`hycal learn`: folders of images become classes of a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hycal import load
+from tests.support.commands import hycal, hycal_error, hycal_json
+
+
+def test_a_folder_of_class_folders_becomes_classes(learned):
+    assert learned.low["images"] == {"low/0": 6, "low/1": 6, "low/2": 6}
+    assert not learned.low["skipped"] and learned.low["changed"]
+
+
+def test_the_domain_can_be_named(learned):
+    assert learned.tall["images"] == {"tall/7": 6, "tall/8": 6, "tall/9": 6}
+
+
+def test_a_file_that_is_no_image_is_skipped_with_its_reason(learned):
+    assert [item["reason"] for item in learned.tall["skipped"]] == ["not an image of a known format"]
+
+
+def test_an_image_that_the_model_knows_is_not_counted_twice(model, photos):
+    again = hycal_json("learn", model, photos / "low")
+    assert not again["changed"] and len(again["skipped"]) == 18
+
+
+def test_the_model_is_a_classifier_of_the_library(learned):
+    assert load(learned.path).counts_.tolist() == [6] * 6
+
+
+def test_people_read_a_receipt(photos, tmp_path):
+    said = hycal("learn", tmp_path / "new.hycal", photos / "low").splitlines()
+    assert said[0].startswith("learn: ") and said[1].endswith("new.hycal: 3 classes, 18 images")
+    assert said[2].startswith("model before ") and said[3].startswith("model after  ")
+
+
+def test_strict_ends_with_code_3_after_learning(photos, tmp_path):
+    hycal("learn", tmp_path / "new.hycal", photos / "high", "--strict", code=3)
+    assert load(tmp_path / "new.hycal").counts_.tolist() == [6] * 3
+
+
+def test_a_class_folder_that_is_a_link_is_left_out_and_said(photos, tmp_path):
+    (tmp_path / "linked" / "0").mkdir(parents=True)
+    for path in (photos / "low" / "0").iterdir():
+        (tmp_path / "linked" / "0" / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "linked" / "1").symlink_to(photos / "low" / "1")
+    receipt = hycal_json("learn", tmp_path / "m.hycal", tmp_path / "linked")
+    assert receipt["images"] == {"linked/0": 6}
+    (skipped,) = receipt["skipped"]
+    assert skipped == {"file": str(tmp_path / "linked" / "1"), "reason": "a link to a folder, not followed"}
+
+
+@pytest.mark.parametrize(
+    ("folder", "options", "message"),
+    [
+        ("nowhere", (), "does not exist"),
+        ("empty", (), "no files"),
+        ("flat", (), "no images in class folders"),
+        ("broken", (), "None of the 1 files can be used"),
+        ("high", ("--encoder", "clip-vit-b16"), "learned with encoder 'builtin'"),
+        ("high", ("--method", "NCM"), "is a HyCal model"),
+        ("low", ("--domain", "a/b"), "nor contain a slash"),
+    ],
+)
+def test_an_error_says_what_to_do_and_changes_nothing(model, photos, tmp_path, broken_image, folder, options, message):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "flat").mkdir()
+    (tmp_path / "flat" / "x.txt").write_text("no")
+    before = model.read_bytes()
+    where = photos if folder in ("low", "high") else tmp_path
+    assert message in hycal_error("learn", model, where / folder, *options)
+    assert model.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--encoder", "nonsense"), "There is no encoder"),
+        (("--method", "Best"), "There is no method 'Best'"),
+    ],
+)
+def test_a_new_model_is_not_made_with_a_wrong_option(photos, tmp_path, options, message):
+    assert message in hycal_error("learn", tmp_path / "new.hycal", photos / "low", *options)
+    assert not Path(tmp_path / "new.hycal").exists()

@@ -1,0 +1,27 @@
+"""`hycal methods`: every method on the images of a model."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.commands import hycal, hycal_error, hycal_json
+
+QUICK = ("--only", "HyCal", "--only", "HierarchicalHyCal", "--only", "ZeroShot")
+
+
+def test_methods_are_tried_on_the_images_of_the_model(learned):
+    before = learned.path.read_bytes()
+    tried = hycal_json("methods", learned.path, *QUICK)
+    assert tried["method"] == "HyCal" and {entry["method"] for entry in tried["methods"]} == set(QUICK[1::2])
+    assert tried["methods"][0]["total"] == 36 and "text" in tried["methods"][-1]["problem"]
+    assert learned.path.read_bytes() == before
+
+
+def test_people_read_a_table(learned):
+    said = hycal("methods", learned.path, *QUICK)
+    assert "HyCal (this model)" in said and "leave-one-out accuracy" in said and "ZeroShot not tried" in said
+
+
+@pytest.mark.parametrize("name", ["Guess", "hycal"])
+def test_an_unknown_method_is_refused(learned, name):
+    assert f"There is no method {name!r}" in hycal_error("methods", learned.path, "--only", name)

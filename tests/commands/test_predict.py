@@ -1,0 +1,91 @@
+"""`hycal predict`: what images show, for people, as JSON and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.support.commands import hycal, hycal_error, run_hycal
+
+
+def answers(*arguments):
+    return [json.loads(line) for line in hycal("predict", *arguments, "--json").splitlines()]
+
+
+def rows(*arguments):
+    return list(csv.DictReader(io.StringIO(hycal("predict", *arguments, "--csv"))))
+
+
+@pytest.fixture
+def image(photos):
+    """A learned image."""
+    return min((photos / "low" / "0").iterdir())
+
+
+@pytest.fixture
+def noise(tmp_path):
+    """An image like nothing that was learned."""
+    pixels = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "noise.png")
+    return tmp_path / "noise.png"
+
+
+def test_each_image_of_a_folder_gets_its_best_classes(learned, photos):
+    found = answers(learned.path, photos / "test")
+    assert len(found) == 6 and all(len(answer["answers"]) == 5 for answer in found)
+    right = [answer["answers"][0]["label"] == f"low/{Path(answer['file']).parent.name}" for answer in found]
+    assert sum(right) >= 4
+    assert "unknown" not in found[0]
+
+
+def test_csv_has_the_same_labels(learned, photos):
+    best = [answer["answers"][0]["label"] for answer in answers(learned.path, photos / "test")]
+    assert [row["label"] for row in rows(learned.path, photos / "test", "--top", "1")] == best
+
+
+def test_the_evidence_has_shares_and_nearest_images(learned, photos):
+    image = min((photos / "test" / "low" / "0").iterdir())
+    (answer,) = answers(learned.path, image, "--explain")
+    best = answer["answers"][0]["evidence"]
+    assert best["images"] == 6 and len(best["nearest"]) == 3 and 0 < best["weight"] < 1
+    assert "nearest of 6 learned" in hycal("predict", learned.path, image, "--explain")
+
+
+def test_an_image_like_nothing_learned_is_marked_unknown(learned, image, noise):
+    asked = (learned.path, image, noise, "--unknown", "0.05")
+    assert [answer["unknown"] for answer in answers(*asked)] == [False, True]
+    assert [row["unknown"] for row in rows(*asked, "--top", "1")] == ["false", "true"]
+    assert hycal("predict", *asked).count("unknown, like nothing that was learned; nearest: ") == 1
+
+
+def test_a_file_that_is_no_image_gets_its_reason(learned, image, broken_image):
+    mixed = hycal("predict", learned.path, image, broken_image, "--strict", "--json", code=3)
+    good, bad = (json.loads(line) for line in mixed.splitlines())
+    assert "answers" in good and "not an image" in bad["error"]
+    hycal("predict", learned.path, broken_image.parents[1], code=1)
+
+
+def test_an_error_says_what_to_do(learned, image, tmp_path):
+    before = learned.path.read_bytes()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other").write_text("hello")
+    for message, arguments in {
+        "There is no model at": (tmp_path / "none.hycal", image),
+        "not a readable safetensors file": (tmp_path / "other", image),
+        "There is no file or folder": (learned.path, "nowhere.jpg"),
+        "expected a share between 0 and 1": (learned.path, image, "--unknown", "5"),
+        "exclude each other": (learned.path, image, "--json", "--csv"),
+        "There are no files in": (learned.path, tmp_path / "empty"),
+    }.items():
+        assert message in hycal_error("predict", *arguments)
+    assert learned.path.read_bytes() == before
+
+
+def test_no_image_is_a_wrong_call(learned):
+    assert run_hycal("predict", learned.path).exit_code == 2

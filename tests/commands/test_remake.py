@@ -1,0 +1,19 @@
+"""`hycal remake`: the same images under another method."""
+
+from __future__ import annotations
+
+from tests.support.commands import hycal_error, hycal_json
+
+
+def test_the_new_model_has_the_other_method_and_the_old_one_stays(learned, tmp_path):
+    before = learned.path.read_bytes()
+    remade = hycal_json("remake", learned.path, "HierarchicalHyCal", "--out", tmp_path / "other.hycal")
+    info = hycal_json("info", tmp_path / "other.hycal")
+    assert remade["changed"] and info["method"] == "HierarchicalHyCal" and info["images"] == 36
+    assert learned.path.read_bytes() == before
+
+
+def test_a_file_is_never_replaced(learned, model):
+    before = model.read_bytes()
+    assert "exists already" in hycal_error("remake", learned.path, "HierarchicalHyCal", "--out", model)
+    assert model.read_bytes() == before
