@@ -8,6 +8,7 @@ import pytest
 
 from hycal.bench.methods import parse_methods
 from hycal.bench.report.page import write_report
+from hycal.bench.report.results import collect
 from hycal.bench.runner import grid, run_grid
 from tests.support.small_benchmark import small_domains, small_setting
 
@@ -21,5 +22,5 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [small_setting()], parse_methods("NCM"), orders=["back"]
     )
     run_grid(cells, {"small": small_domains()}, out)
-    write_report(out)
+    write_report(collect(out), out)
     return out

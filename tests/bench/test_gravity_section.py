@@ -12,8 +12,8 @@ import pytest
 
 from hycal.bench.cells import read_cell
 from hycal.bench.methods import parse_variant
-from hycal.bench.report.collect import Group, collect
 from hycal.bench.report.page import write_report
+from hycal.bench.report.results import Group, collect
 from hycal.bench.report.sections.gravity import before_and_after, draw_flow, draw_pull, gravities_of, gravity_table
 from hycal.bench.runner import grid, run_grid
 from hycal.gravity import pooled
@@ -61,7 +61,7 @@ def test_the_table_is_in_every_form(results: Path) -> None:
     assert rows["NCM"]["drifted %"].mean == 0.0
     assert rows["SLDA"]["shift"].mean > rows["HyCal"]["shift"].mean
     assert rows["HyCal"]["crossing %"].seeds == 3
-    files = write_report(results)
+    files = write_report(collect(results), results)
     for form in ("markdown", "latex", "html"):
         assert "small: Domain Gravity" in files[form].read_text()
     assert files["html"].read_text().count("<b>small: which domain takes whose images") == 1  # not under MTIL

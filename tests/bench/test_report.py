@@ -7,7 +7,7 @@ import pytest
 
 from hycal.bench.cells import CellResult
 from hycal.bench.report.blocks import FigureBlock, NotRun, ResultTable, Section
-from hycal.bench.report.collect import Group, Results, Value, collect, column_of
+from hycal.bench.report.results import Group, Results, Value, collect, column_of
 from hycal.bench.report.sections import all_sections
 from hycal.bench.report.sections.setting import domain_tables
 from hycal.bench.report.writers import html_section, latex, markdown

@@ -10,7 +10,7 @@ import pytest
 
 from hycal.bench.domains import BenchDomain
 from hycal.bench.methods import parse_methods
-from hycal.bench.report.collect import Results, collect
+from hycal.bench.report.results import Results, collect
 from hycal.bench.runner import grid, run_grid
 from hycal.bench.settings import read_setting
 from hycal.validation import unit_rows

@@ -1,8 +1,8 @@
 """One cell of the grid: a setting, an order, a seed and a method, with its result as a small JSON file.
 
-A file holds counts rather than percentages, the calibration error, and nothing that changes from run to run, so equal
-inputs give equal bytes; how long the cell took is kept apart, in `timing`. The manifest says what the result depends
-on. A file whose manifest is the one that a run would write needs no run.
+A file holds counts rather than percentages, and the calibration error. It holds nothing that changes from run to run,
+so equal inputs give equal bytes; the seconds that the cell took are in another file, in `timing`. The manifest lists
+everything that the result depends on. A cell runs only if there is no file with the manifest that it would write.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DIGITS = 6  # of the calibration error
 
 @dataclass(frozen=True)
 class Cell:
-    """What is to be run."""
+    """What is run: one method on one setting, in one order, with one seed."""
 
     setting: Setting
     order: str
@@ -43,7 +43,7 @@ class Cell:
 
     @property
     def place(self) -> str:
-        """Where its file lies below the folder of cells."""
+        """Path of its file below the folder of cells."""
         return f"{self.setting.label}/{self.order}.{self.setting.protocol}.{self.variant.label}.{self.seed}.json"
 
     def domains(self, embedded: Mapping[str, BenchDomain]) -> list[BenchDomain]:
@@ -56,7 +56,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class CellResult:
-    """What a cell's file says.
+    """The content of a cell's file.
 
     Attributes
     ----------
@@ -81,6 +81,8 @@ class CellResult:
         None where it was not measured.
     versions : dict
         Of hycal, Python and libraries that made it.
+    manifest : dict
+        Everything that the result depends on; the function `manifest` makes it.
     """
 
     setting: str
@@ -98,6 +100,7 @@ class CellResult:
     calibration_error: float = float("nan")
     gravity: Gravity | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    manifest: Mapping[str, Any] = field(default_factory=dict)
 
 
 @cache
@@ -163,7 +166,7 @@ def _per_class(domain: BenchDomain) -> list[int]:
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:
-    """Return the manifest of a finished cell, or None if there is no whole file."""
+    """Return the manifest of a finished cell or view, or None if there is no complete file."""
     try:
         content: dict[str, Any] = json.loads(path.read_bytes())["manifest"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -172,7 +175,7 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
 
 
 def read_cell(path: Path) -> CellResult:
-    """Return what a cell's file says."""
+    """Return the content of a cell's file; this is the one place that reads it."""
     try:
         document = json.loads(path.read_bytes())
         about = document["manifest"]
@@ -196,6 +199,7 @@ def read_cell(path: Path) -> CellResult:
             calibration_error=float(document.get("calibration_error", "nan")),
             gravity=None if document.get("gravity") is None else Gravity.from_json(document["gravity"]),
             versions=about["versions"],
+            manifest=about,
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HyCalError(f"{path} is not a result of `hycal bench run`: {error!r}. Delete it and run again.") from None

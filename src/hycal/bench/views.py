@@ -68,6 +68,8 @@ class View:
         Whether cosine, distance and the blend of both answer right.
     agreement : dict
         Number of test images, of all there are, by who answers right: "cosine mahalanobis dynamic", "" for nobody.
+    manifest : dict
+        Everything that the view depends on.
     """
 
     setting: str
@@ -80,6 +82,7 @@ class View:
     distance: Doubles
     right: npt.NDArray[np.bool_]
     agreement: Mapping[str, int]
+    manifest: Mapping[str, Any]
 
 
 def view_place(cell: Cell) -> str:
@@ -171,6 +174,7 @@ def read_view(path: Path) -> View:
             distance=np.array(document["distance"]),
             right=np.array(document["right"], dtype=np.bool_),
             agreement=document["agreement"],
+            manifest=about,
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HyCalError(f"{path} is not a view of `hycal bench run`: {error!r}. Delete it and run again.") from None

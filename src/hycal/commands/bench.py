@@ -138,13 +138,14 @@ def report_command(
     Example: hycal bench report results
     """
     from hycal.bench.report.blocks import TITLES
-    from hycal.bench.report.collect import collect
     from hycal.bench.report.page import write_report
+    from hycal.bench.report.results import collect
     from hycal.bench.report.writers import number
 
     console = Console()
-    files = write_report(folder)
-    for group in collect(folder).groups:
+    results = collect(folder)
+    files = write_report(results, folder)
+    for group in results.groups:
         columns = ("last", "average", "s_cde", "forgetting", "ece")
         table = Table("method", *(TITLES[name] for name in columns), title=f"{group.name} ({group.protocol})", box=None)
         for method in group.methods:

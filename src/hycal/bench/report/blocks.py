@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hycal.bench.report.collect import LOWER_IS_BETTER, UNRANKED, Group, Value
+from hycal.bench.report.results import LOWER_IS_BETTER, UNRANKED, Group, Value
 
 TITLES = {
     "last": "Last",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hycal._version import __version__
 from hycal.bench.report.blocks import Section
-from hycal.bench.report.collect import collect
+from hycal.bench.report.results import Results
 from hycal.bench.report.sections import all_sections
 from hycal.bench.report.writers import MISSING, contents, csv_rows, html_section, latex, markdown
 from hycal.storage.atomic import write_whole
@@ -43,12 +43,12 @@ nav { display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; } a { color: inherit; }
 """.strip()
 
 
-def write_report(folder: Path) -> dict[str, Path]:
-    """Write the report of the results in `folder` beside them; returns the files by form.
+def write_report(results: Results, folder: Path) -> dict[str, Path]:
+    """Write the report of `results` to `folder`; return the files by form.
 
     The same results give the same bytes.
     """
-    sections = all_sections(collect(folder))
+    sections = all_sections(results)
     texts = {
         "markdown": ("report.md", f"{_INTRODUCTION}\n\n" + "\n".join(map(markdown, sections))),
         "latex": ("report.tex", "\n".join(map(latex, sections))),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hycal.bench.report.blocks import Block, Column, NotRun, Row, make_table
-from hycal.bench.report.collect import Group, Results, Value, table_place
+from hycal.bench.report.results import Group, Results, Value, table_place
 from hycal.bench.settings import DEFAULT_ORDER, load_setting
 
 #: Settings of the paper, and the same for the bundled disciplines.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from hycal.bench.report.blocks import Block, Column, FigureBlock, NotRun, ResultTable, Section
-from hycal.bench.report.collect import Value
+from hycal.bench.report.results import Value
 
 MISSING = "–"
 Marks = dict[str, Callable[[str], str]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hycal.bench.report.blocks import Section
-from hycal.bench.report.collect import Results
+from hycal.bench.report.results import Results
 from hycal.bench.report.sections.ablation import ablation
 from hycal.bench.report.sections.backbone import backbone
 from hycal.bench.report.sections.complementarity import complementarity

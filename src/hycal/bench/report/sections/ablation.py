@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hycal.bench.methods import find_study
 from hycal.bench.report.blocks import Section
-from hycal.bench.report.collect import Group, Results
+from hycal.bench.report.results import Group, Results
 from hycal.bench.report.tables import FAMILIES, IMBALANCES, Part, combined
 
 _CAPTION = "HyCal blends cosine and Mahalanobis by the shots of a class; the others use one of them, or their average."

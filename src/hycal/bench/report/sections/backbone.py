@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hycal.bench.report.blocks import Section
-from hycal.bench.report.collect import Results
+from hycal.bench.report.results import Results
 from hycal.bench.report.tables import PAPER_METHODS, Part, combined
 
 _PARTS = (

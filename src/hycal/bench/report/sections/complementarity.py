@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from hycal.bench.report.blocks import Block, FigureBlock, NotRun, Section
-from hycal.bench.report.collect import Results
 from hycal.bench.report.drawing import COLOURS, drawing
+from hycal.bench.report.results import Results
 from hycal.bench.report.tables import run_command
 from hycal.bench.views import View
 

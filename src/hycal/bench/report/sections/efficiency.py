@@ -7,7 +7,7 @@ import numpy as np
 from hycal.bench.efficiency import CASE, DENSE, count, stored
 from hycal.bench.published import PublishedCell
 from hycal.bench.report.blocks import Block, Column, NotRun, Section, make_table
-from hycal.bench.report.collect import Results, Value
+from hycal.bench.report.results import Results, Value
 from hycal.classifiers import METHODS
 
 _OPERATIONS, _STORAGE = "MFLOP counted", "MiB stored, counted"

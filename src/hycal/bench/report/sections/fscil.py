@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hycal.bench.report.blocks import Section
-from hycal.bench.report.collect import Results
+from hycal.bench.report.results import Results
 from hycal.bench.report.tables import PAPER_METHODS, Part, combined
 
 _PARTS = [Part(f"{shots} shots", f"fscil-{shots}", ("last", "average", "s_cde", "ece")) for shots in (5, 10, 15, 20)]

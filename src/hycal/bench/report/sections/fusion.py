@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hycal.bench.methods import find_study
 from hycal.bench.report.blocks import Section
-from hycal.bench.report.collect import Group, Results
+from hycal.bench.report.results import Group, Results
 from hycal.bench.report.tables import IMBALANCES, Part, combined
 
 _CAPTION = "Sum keeps the width of the embedding, concatenation doubles it. Needs text embeddings."

@@ -9,8 +9,8 @@ import numpy as np
 
 from hycal.bench import metrics
 from hycal.bench.report.blocks import Block, Column, FigureBlock, NotRun, ResultTable, Section
-from hycal.bench.report.collect import Group, Results, Value
 from hycal.bench.report.drawing import drawing, name_points, style
+from hycal.bench.report.results import Group, Results, Value
 from hycal.bench.report.tables import run_command
 from hycal.bench.settings import DEFAULT_ORDER
 from hycal.gravity import CLAIMS, Gravity, pooled

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from hycal.bench.report.blocks import Block, FigureBlock, NotRun, Section
-from hycal.bench.report.collect import Results
 from hycal.bench.report.drawing import drawing, style
+from hycal.bench.report.results import Results
 from hycal.bench.report.tables import run_command
 from hycal.bench.views import View
 

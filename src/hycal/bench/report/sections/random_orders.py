@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hycal.bench.report.blocks import Block, Section
-from hycal.bench.report.collect import Results
+from hycal.bench.report.results import Results
 from hycal.bench.report.sections.setting import domain_tables
 from hycal.bench.report.tables import FAMILIES, IMBALANCES, PAPER_METHODS, Part, combined
 from hycal.bench.settings import DEFAULT_ORDER

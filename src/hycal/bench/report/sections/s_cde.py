@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hycal.bench.report.blocks import Section
-from hycal.bench.report.collect import Results
+from hycal.bench.report.results import Results
 from hycal.bench.report.tables import FAMILIES, IMBALANCES, PAPER_METHODS, Part, combined
 
 _CAPTION = "S_adapt and S_CDE need zero-shot accuracy: without text embeddings they are missing."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from hycal.bench.report.blocks import Block, Column, FigureBlock, NotRun, ResultTable, Row, Section, make_table
-from hycal.bench.report.collect import Group, Results, Value
+from hycal.bench.report.results import Group, Results, Value
 from hycal.bench.report.sections.setting_figures import FIGURES
 from hycal.bench.report.tables import FAMILIES, IMBALANCES, PAPER_METHODS, run_command
 from hycal.bench.settings import DEFAULT_ORDER

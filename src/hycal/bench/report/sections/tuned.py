@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hycal.bench.methods import parse_variant
 from hycal.bench.report.blocks import Section
-from hycal.bench.report.collect import Group, Results
+from hycal.bench.report.results import Group, Results
 from hycal.bench.report.tables import FAMILIES, IMBALANCES, Part, combined
 
 _CAPTION = "+tuned sets the parameters after each step, by training images alone; the row above is the method untuned."

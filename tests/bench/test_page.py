@@ -11,8 +11,8 @@ import pytest
 
 from hycal import HyCalError
 from hycal.bench.report.blocks import FigureBlock
-from hycal.bench.report.collect import collect
 from hycal.bench.report.page import write_report
+from hycal.bench.report.results import collect
 from hycal.bench.report.sections import all_sections
 from hycal.bench.report.writers import csv_rows
 from tests.support.files import tree
@@ -59,7 +59,7 @@ def test_the_page_needs_nothing_beside_it_and_has_unique_ids(results: Path) -> N
 def test_two_reports_are_the_same_bytes(results: Path) -> None:
     before = tree(results)
     assert {"report.md", "report.tex", "report.csv", "report.html"} <= set(before)
-    write_report(results)
+    write_report(collect(results), results)
     assert tree(results) == before
 
 

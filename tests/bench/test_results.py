@@ -5,14 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from hycal import HyCalError
 from hycal.bench.domains import BenchDomain
 from hycal.bench.methods import parse_methods
-from hycal.bench.report.collect import collect
+from hycal.bench.report.results import collect
 from hycal.bench.report.sections.setting import domain_tables
 from hycal.bench.runner import grid, run_grid
 from hycal.bench.settings import Setting
+from hycal.commands.bench import app
 from tests.support.small_benchmark import small_domains, small_setting
 
 
@@ -94,3 +96,18 @@ def test_other_versions_are_a_note(tmp_path: Path) -> None:
     path.write_text(json.dumps(document), encoding="utf-8")
     caption = domain_tables(collect(tmp_path).groups[0])[0].caption
     assert "Not all runs were made with the same version of numpy." in caption
+
+
+def test_a_report_reads_and_parses_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(tmp_path, "HyCal NCM", [0, 1])
+    written = sorted([*(tmp_path / "cells").rglob("*.json"), *(tmp_path / "views").rglob("*.json")])
+    assert len(written) == 2 * 2 * 2 + 1
+    read: list[Path] = []
+    parsed: list[object] = []
+    read_bytes, loads = Path.read_bytes, json.loads
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path) or read_bytes(path))
+    monkeypatch.setattr(json, "loads", lambda text: parsed.append(text) or loads(text))
+    reported = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert reported.exit_code == 0, reported.output
+    assert sorted(path for path in read if path.suffix == ".json" and path.name != "efficiency.json") == written
+    assert len(parsed) == len(written)

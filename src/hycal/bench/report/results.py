@@ -1,7 +1,12 @@
-"""Results of a folder: runs grouped by setting, order and protocol, views, and what was measured of efficiency."""
+"""Results of a folder: runs grouped by setting, order and protocol, views, and measured efficiency.
+
+Each file is read once. Runs that share a table must share their inputs: a folder may hold older runs, of other
+embeddings or shots. `collect` refuses such a folder and names the files.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +19,6 @@ from hycal.bench.cells import CellResult, read_cell
 from hycal.bench.efficiency import Measured, read_efficiency
 from hycal.bench.methods import parse_variant, shown_apart
 from hycal.bench.published import PublishedCell, find_published
-from hycal.bench.report.agreement import check_agreement
 from hycal.bench.runner import CELLS, VIEWS
 from hycal.bench.settings import DEFAULT_ORDER
 from hycal.bench.views import View, read_view
@@ -40,6 +44,18 @@ COLUMNS: Mapping[str, Callable[[CellResult], float]] = {
 }
 LOWER_IS_BETTER = ("forgetting", "worst_forgetting", "gap", "ece")
 UNRANKED = ("last:sigma", "average:sigma")
+
+_TABLE = ("setting", "order", "protocol")
+#: Entries of a manifest that must be equal in all runs of a table, or in those of one seed or one method of it.
+#: The hash of the embeddings covers their text; the name of the setting covers its sampling.
+_SAME = {
+    "domains": _TABLE,
+    "embeddings": _TABLE,
+    "short": _TABLE,
+    "sample_list": (*_TABLE, "seed"),
+    "parameters": (*_TABLE, "method"),
+}
+_NAMED = 5  # files that a message lists
 
 
 @dataclass(frozen=True)
@@ -155,16 +171,17 @@ def column_of(run: CellResult, column: str) -> float:
 
 
 def collect(folder: Path) -> Results:
-    """Return what is in a folder that `hycal bench run` wrote."""
-    paths = sorted((folder / CELLS).rglob("[!.]*.json"))
-    if not paths:
+    """Return the results in a folder that `hycal bench run` wrote; each file is read once."""
+    cells = {path: read_cell(path) for path in _files(folder / CELLS)}
+    if not cells:
         raise HyCalError(f"There are no results in {folder}. Run `hycal bench run SETTING --out {folder}` first.")
+    views = {path: read_view(path) for path in _files(folder / VIEWS)}
+    manifests = {path: cell.manifest for path, cell in cells.items()}
+    _check_agreement(manifests | {path: view.manifest for path, view in views.items()})
     found: dict[tuple[str, str, str], dict[str, list[CellResult]]] = {}
-    for run in map(read_cell, paths):
+    for run in cells.values():
         methods = found.setdefault((run.setting, run.order, run.protocol), {})
         methods.setdefault(run.method, []).append(run)
-    seen = sorted((folder / VIEWS).rglob("[!.]*.json"))
-    check_agreement([*paths, *seen])
     groups = tuple(
         Group(
             *key,
@@ -172,9 +189,38 @@ def collect(folder: Path) -> Results:
         )
         for key, methods in sorted(found.items(), key=lambda item: (item[0][0], item[0][1] != DEFAULT_ORDER, item[0]))
     )
-    return Results(groups, tuple(map(read_view, seen)), read_efficiency(folder))
+    return Results(groups, tuple(views.values()), read_efficiency(folder))
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("[!.]*.json"))
 
 
 def table_place(label: str) -> tuple[int, str]:
     """Return where a method stands in a table: as in `METHODS`, variants after the plain one."""
     return list(METHODS).index(parse_variant(label).method), label
+
+
+def _check_agreement(manifests: Mapping[Path, Mapping[str, Any]]) -> None:
+    """Raise an error that names the odd files, if runs of one table were made from different inputs.
+
+    Versions may differ: results of older versions can be reported.
+    """
+    for entry, among in _SAME.items():
+        found: dict[tuple[object, ...], dict[str, list[Path]]] = {}
+        for path, about in manifests.items():
+            by_value = found.setdefault(tuple(about.get(name) for name in among), {})
+            by_value.setdefault(json.dumps(about.get(entry), sort_keys=True), []).append(path)
+        for by_value in found.values():
+            if len(by_value) > 1:
+                raise HyCalError(_disagreement(entry, list(by_value.values())))
+
+
+def _disagreement(entry: str, agreeing: list[list[Path]]) -> str:
+    usual = max(agreeing, key=len)
+    odd = sorted(path for paths in agreeing if paths is not usual for path in paths)
+    more = f" and {len(odd) - _NAMED} more" if len(odd) > _NAMED else ""
+    return (
+        f"Runs of one table were made from different inputs ({entry}): {', '.join(map(str, odd[:_NAMED]))}{more} "
+        f"unlike {usual[0]}. Delete those that are out of date and run again, or use a folder of its own for each."
+    )
