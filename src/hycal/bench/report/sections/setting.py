@@ -7,7 +7,7 @@ from functools import partial
 from hycal.bench.report.blocks import Block, Column, FigureBlock, NotRun, ResultTable, Row, Section, make_table
 from hycal.bench.report.results import Group, Results, Value
 from hycal.bench.report.sections.setting_figures import FIGURES
-from hycal.bench.report.tables import FAMILIES, IMBALANCES, PAPER_METHODS, run_command
+from hycal.bench.report.tables import FAMILIES, IMBALANCES, run_command
 from hycal.bench.settings import DEFAULT_ORDER
 
 _FORGETTING = ("forgetting", "worst_forgetting")
@@ -21,7 +21,7 @@ def settings(results: Results) -> list[Section]:
     shown = [group for group in results.groups if group.order == DEFAULT_ORDER and group.methods]
     sections = [_section(group) for group in shown]
     missing: list[Block] = [
-        NotRun(f"{head}, {family}", "Not run yet:", (run_command([prefix + name], "all" if prefix else PAPER_METHODS),))
+        NotRun(f"{head}, {family}", "Not run yet:", (run_command([prefix + name]),))
         for family, prefix in FAMILIES.items()
         for head, name in IMBALANCES.items()
         if results.find(prefix + name) is None
