@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo studies test test-browser test-cluster test-torch fuzz audit screenshots lint walks house bench methods clean
+.PHONY: help demo studies test test-random test-browser test-cluster test-torch fuzz audit screenshots lint walks house bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -32,6 +32,9 @@ lint: $(READY)  ## style, types, import contract
 test: lint  ## lint, then every default test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n 2
 
+test-random: $(READY)  ## every property test (laws, files, projects, requests) on new random inputs, 100 each
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n 2 -m hypothesis --hypothesis-profile random tests
+
 BROWSER_READY := .venv/browser-ready
 
 $(BROWSER_READY): $(READY)
@@ -52,8 +55,8 @@ test-torch:  ## agreement of the torch back ends, in an environment of its own (
 test-cluster:  ## the same bytes on a real Ray and a real Dask cluster, workers killed, in an environment of its own
 	$(PYTHON) -m venv .venv-cluster
 	.venv-cluster/bin/pip install --quiet --disable-pip-version-check --editable '.[test,ray,dask]'
-	OPENBLAS_NUM_THREADS=1 .venv-cluster/bin/pytest -q tests/cluster/test_ray.py tests/cluster/test_dask.py
-	OPENBLAS_NUM_THREADS=1 .venv-cluster/bin/pytest -q tests/cluster/test_ray_client.py
+	OPENBLAS_NUM_THREADS=1 .venv-cluster/bin/pytest -q tests/parallel/test_cluster_ray.py tests/parallel/test_cluster_dask.py
+	OPENBLAS_NUM_THREADS=1 .venv-cluster/bin/pytest -q tests/parallel/test_cluster_ray_client.py
 
 fuzz:  ## coverage-guided fuzzing of all that reads strangers' bytes, FUZZ_SECONDS (60) for each target
 	$(PYTHON) -m venv .venv-fuzz

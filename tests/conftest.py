@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.data import require
 
-settings.register_profile(
-    "hycal", derandomize=True, deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow]
-)
+_QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("hycal", derandomize=True, max_examples=15, **_QUIET)
+#: New inputs at every run: `make test-random`, or `pytest -m hypothesis --hypothesis-profile random`.
+settings.register_profile("random", derandomize=False, max_examples=100, print_blob=True, **_QUIET)
 settings.load_profile("hycal")
 
 

@@ -37,6 +37,7 @@ def model(**options):
         (lambda m: m.forget(["cow", "cat", "hen"]), r"'cow', 'hen' are not"),
         (lambda m: m.unlearn(X[2:3], ["cat"]), r"'cat'.*1 of 1 embeddings.*never learned"),
         (lambda m: m.merge(HyCal(fusion="image").fit(np.eye(3), ["a", "b", "c"])), r"4 dimensions and the other 3"),
+        (lambda m: m.merge(HyCal(fusion="image")), r"the other model has learned nothing yet. Fit it first"),
         (lambda m: m.predict(X, classes=["cow"]), r"'cow'"),
         (lambda m: m.announce({"cow": X[3]}), r"HyCal tells classes by their images, and 'cow' has none yet.*ZeroShot"),
         (lambda m: m.announce({}), r"No classes were announced"),

@@ -444,6 +444,8 @@ def _check_alike(one: IncrementalClassifier, other: IncrementalClassifier) -> No
             f"Cannot merge a {type(other).__name__} into a {type(one).__name__}; expected the same method. "
             "Nothing was changed."
         )
+    if other._records is None:
+        raise HyCalError("Cannot merge: the other model has learned nothing yet. Fit it first. Nothing was changed.")
     if other._width != one._width:
         raise HyCalError(
             f"Cannot merge: this model has {one._width} dimensions and the other {other._width}. "

@@ -26,13 +26,14 @@ def schema(tmp_path_factory):
     return schemathesis.openapi.from_asgi("/openapi.json", app, headers={"host": "localhost"})
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_no_request_breaks_the_server(schema, mode):
     asked = []
     for operation in schema.get_all_operations():
         teach(TestClient(schema.app, base_url=HOME))  # whatever the last requests have forgotten
 
-        @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(suppress_health_check=list(HealthCheck))
         @given(case=operation.ok().as_strategy(generation_mode=mode))
         def ask(case):
             answer = case.call(base_url=HOME)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hycal.parallel.cluster import each
-from tests.cluster.checks import check_embedding, check_grid, check_learning
+from tests.parallel.cluster_checks import check_embedding, check_grid, check_learning
 
 ray_cluster = pytest.importorskip("ray.cluster_utils", reason="needs ray: run `make test-cluster`")
 pytestmark = pytest.mark.filterwarnings("default")

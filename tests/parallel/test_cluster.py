@@ -14,8 +14,8 @@ from hycal.embedding.sources import image_files
 from hycal.parallel.cluster import each
 from hycal.scale.shards import learn_shards
 from hycal.testing.streams import Stream
-from tests.cluster.checks import check_embedding, check_grid, check_learning
-from tests.cluster.dying_workers import begun
+from tests.parallel.cluster_checks import check_embedding, check_grid, check_learning
+from tests.parallel.dying_workers import begun
 from tests.support.encoders import TinyEncoder
 from tests.support.images import make_folder, picture
 

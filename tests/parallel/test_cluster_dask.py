@@ -10,7 +10,7 @@ import pytest
 
 from hycal.errors import HyCalError
 from hycal.parallel.cluster import each
-from tests.cluster.checks import check_embedding, check_grid, check_learning
+from tests.parallel.cluster_checks import check_embedding, check_grid, check_learning
 
 distributed = pytest.importorskip("distributed", reason="needs dask: run `make test-cluster`")
 pytestmark = pytest.mark.filterwarnings("default")

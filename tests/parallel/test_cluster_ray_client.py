@@ -14,7 +14,7 @@ import pytest
 from benchmarks.load.server import free_port
 from hycal.errors import HyCalError
 from hycal.parallel.cluster import each
-from tests.cluster.checks import check_embedding, check_grid, check_learning
+from tests.parallel.cluster_checks import check_embedding, check_grid, check_learning
 
 ray = pytest.importorskip("ray", reason="needs ray: run `make test-cluster`")
 ray_cluster = pytest.importorskip("ray.cluster_utils")

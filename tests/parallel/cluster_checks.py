@@ -20,7 +20,7 @@ from hycal.embedding.store import space_of
 from hycal.encoders.encoder import Encoder
 from hycal.scale.shards import learn_shards
 from hycal.testing.streams import Stream, learn
-from tests.cluster.dying_workers import DyingShard, a_worker_died, compute_and_die, load_and_die
+from tests.parallel.dying_workers import DyingShard, a_worker_died, compute_and_die, load_and_die
 from tests.support.files import tree
 from tests.support.images import make_folder
 from tests.support.small_benchmark import small_domains, small_setting

@@ -31,8 +31,8 @@ def fresh(name):
     return type(METHODS[name])(**METHODS[name].get_params())
 
 
-def told(name, stream):
-    """Both domains announced, the first one learned."""
+def taught(name, stream):
+    """Announce both domains, and learn the first one."""
     first, second = stream.steps
     return announced(fresh(name), first, second).partial_fit(first.X, list(first.y), domain=first.domain)
 
@@ -51,34 +51,28 @@ def assert_same(one, two, queries):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_when_a_class_is_announced_does_not_matter(name):
-    @given(STREAMS)
-    def check(stream):
-        first, second = stream.steps
-        later = fresh(name).partial_fit(first.X, list(first.y), domain=first.domain, text=first.text)
-        assert_same(told(name, stream), announced(later, second), stream.queries)
-
-    check()
+@given(stream=STREAMS)
+def test_when_a_class_is_announced_does_not_matter(name, stream):
+    first, second = stream.steps
+    later = fresh(name).partial_fit(first.X, list(first.y), domain=first.domain, text=first.text)
+    assert_same(taught(name, stream), announced(later, second), stream.queries)
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_announcing_leaves_no_trace_once_learned_or_forgotten(name):
-    @given(STREAMS)
-    def check(stream):
-        first, second = stream.steps
-        plain = fresh(name).partial_fit(first.X, list(first.y), domain=first.domain, text=first.text)
-        assert_same(told(name, stream).forget(list(second.text)), plain, stream.queries)
-        plain.partial_fit(second.X, list(second.y), domain=second.domain, text=second.text)
-        learned = told(name, stream).partial_fit(second.X, list(second.y), domain=second.domain)
-        assert_same(learned, plain, stream.queries)
-
-    check()
+@given(stream=STREAMS)
+def test_announcing_leaves_no_trace_once_learned_or_forgotten(name, stream):
+    first, second = stream.steps
+    plain = fresh(name).partial_fit(first.X, list(first.y), domain=first.domain, text=first.text)
+    assert_same(taught(name, stream).forget(list(second.text)), plain, stream.queries)
+    plain.partial_fit(second.X, list(second.y), domain=second.domain, text=second.text)
+    learned = taught(name, stream).partial_fit(second.X, list(second.y), domain=second.domain)
+    assert_same(learned, plain, stream.queries)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_saving_and_merging_keep_announced_classes(name, tmp_path):
     stream = Stream.synthetic(3, shots=[[1, 4, 2], [2, 3]], width=12)
-    model, (first, second) = told(name, stream), stream.steps
+    model, (first, second) = taught(name, stream), stream.steps
     model.save(tmp_path / "model.safetensors")
     assert_same(model, load(tmp_path / "model.safetensors"), stream.queries)
     only = fresh(name).partial_fit(first.X, list(first.y), domain=first.domain, text=first.text)
@@ -90,8 +84,8 @@ def test_renaming_renames_announced_classes_too(name):
     stream = Stream.synthetic(5, shots=[[3, 4], [2, 3]], width=12)
     labels = stream.labels
     renamed = dict(zip(labels, reversed(labels), strict=True))
-    other = told(name, stream.map(lambda step: step.relabelled(renamed.__getitem__)))
-    scores = told(name, stream).decision_function(stream.queries)
+    other = taught(name, stream.map(lambda step: step.relabelled(renamed.__getitem__)))
+    scores = taught(name, stream).decision_function(stream.queries)
     moved = other.decision_function(stream.queries, classes=[renamed[label] for label in labels])
     assert np.abs(scores - moved).max() <= 1e-5 * (1.0 + np.abs(scores).max())
 
@@ -99,10 +93,10 @@ def test_renaming_renames_announced_classes_too(name):
 @pytest.mark.parametrize("name", METHODS)
 def test_everything_can_be_asked_while_classes_are_only_announced(name):
     stream = Stream.synthetic(3, shots=[[5, 4, 6], [2, 3]], width=12)
-    model = told(name, stream)
+    model = taught(name, stream)
     assert np.isfinite(model.leave_one_out().scores[:, model.counts_ > 0]).all()
     np.testing.assert_allclose(model.predict_proba(stream.queries).sum(axis=1), 1.0, rtol=1e-6)
-    plain = told(name, stream).forget(list(stream.steps[1].text))
+    plain = taught(name, stream).forget(list(stream.steps[1].text))
     np.testing.assert_allclose(model.familiarity(stream.queries), plain.familiarity(stream.queries), atol=1e-9)
     assert model.tune().get_params() == plain.tune().get_params()
 
