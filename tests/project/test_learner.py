@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hycal.embedding import ImageBytes, ImageFile
+from hycal.embedding import EmbeddingCache, ImageBytes, ImageFile
+from hycal.embedding.decoding import decode
+from hycal.embedding.thumbnails import SIDE, thumbnail
 from hycal.errors import HyCalError
 from hycal.project import Project, empty_state
 from hycal.project.answers import answer
 from hycal.project.encoder import check_encoder, space, text_embeddings
-from hycal.project.learner import MOST_BYTES, SIDE, Learner, thumbnail
+from hycal.project.learner import Learner
 from hycal.validation import unit_rows
 from tests.support.encoders import TinyEncoder
 from tests.support.images import make_folder, picture
@@ -57,20 +59,36 @@ def test_images_are_seen_with_their_hashes_and_thumbnails(tmp_path):
     assert embed(sources, thumbnails=False).examples[2].thumbnail == b""
 
 
-def test_thumbnails_are_small_whatever_the_image(tmp_path):
-    noise = thumbnail(content(size=(500, 500)))
-    assert len(noise) <= MOST_BYTES
-    flat = io.BytesIO()
-    Image.new("RGB", (1900, 20), "red").save(flat, "JPEG")
-    assert Image.open(io.BytesIO(thumbnail(flat.getvalue()))).size == (96, 1)
-    upright = io.BytesIO()
-    exif = Image.Exif()
-    exif[0x0112] = 6  # rotated by a quarter
-    Image.new("RGB", (400, 200), "red").save(upright, "JPEG", exif=exif)
-    assert Image.open(io.BytesIO(thumbnail(upright.getvalue()))).size == (48, 96)
+def test_each_image_is_read_and_decoded_once(tmp_path, monkeypatch):
+    class Counted:
+        def __init__(self, seed: int) -> None:
+            self.name, self.content, self.reads = f"{seed}.png", content(seed), 0
+
+        def read(self) -> bytes:
+            self.reads += 1
+            return self.content
+
+    opened, open_image = [], Image.open
+    monkeypatch.setattr(
+        Image, "open", lambda *arguments, **options: opened.append(1) or open_image(*arguments, **options)
+    )
+    new = learner(tmp_path)
+    with EmbeddingCache.of(new.encoder, tmp_path / "cache") as store:
+        for encoded in (True, False):  # the second time, every embedding is in the cache
+            sources = [Counted(seed) for seed in range(3)]
+            new.encoder.calls.clear()
+            opened.clear()
+            found = new.embed(sources, store=store)
+            assert bool(new.encoder.calls) == encoded
+            assert [source.reads for source in sources] == [1, 1, 1] and len(opened) == 3
+            assert all(example.thumbnail.startswith(b"\xff\xd8") for example in found.examples.values())
+        sources = [Counted(seed) for seed in range(3)]
+        opened.clear()
+        new.embed(sources, store=store, known={example.key for example in found.examples.values()})
+        assert [source.reads for source in sources] == [1, 1, 1] and not opened
 
 
-def test_a_file_that_changes_meanwhile_gets_no_thumbnail_of_its_new_content(tmp_path):
+def test_a_file_that_changes_meanwhile_has_the_thumbnail_of_what_was_embedded(tmp_path):
     class Changing:
         name = "changing.png"
         reads = 0
@@ -80,7 +98,8 @@ def test_a_file_that_changes_meanwhile_gets_no_thumbnail_of_its_new_content(tmp_
             return content(self.reads)
 
     seen = learner(tmp_path).embed([Changing()])
-    assert seen.examples[0].key == hashlib.sha256(content(1)).digest() and seen.examples[0].thumbnail == b""
+    assert seen.examples[0].key == hashlib.sha256(content(1)).digest()
+    assert seen.examples[0].thumbnail == thumbnail(decode(content(1)))
 
 
 def test_an_encoder_of_another_space_is_refused():

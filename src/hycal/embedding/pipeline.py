@@ -24,6 +24,7 @@ from PIL import Image
 from hycal.embedding.decoding import MOST_PIXELS, decode
 from hycal.embedding.sources import ImageSource, content_hash
 from hycal.embedding.store import Embedded, EmbeddingStore, MemoryStore, Outcomes, Tick, space_of
+from hycal.embedding.thumbnails import Thumbnails
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.parallel.threads import kept_threads
@@ -46,6 +47,7 @@ def embed(
     threads: int | None = None,
     most_pixels: int = MOST_PIXELS,
     watch: Callable[[Tick], None] | None = None,
+    thumbnails: Thumbnails | None = None,
 ) -> Embedded:
     """Embed `sources`, using and filling `store`. An image that cannot be used is skipped, with its reason.
 
@@ -63,9 +65,11 @@ def embed(
         Larger images are skipped undecoded.
     watch : callable, optional
         Called in this thread after each batch and every few images.
+    thumbnails : Thumbnails, optional
+        Gets a thumbnail of each image that it wants one of.
     """
     store = MemoryStore(encoder) if store is None else store
-    with _open_run(sources, encoder, store, batch, threads, most_pixels) as (run, prepared):
+    with _open_run(sources, encoder, store, batch, threads, most_pixels, thumbnails) as (run, prepared):
         run.take_all(prepared, len(sources), watch)
     return run.embedded(sources, store, run.encoded)
 
@@ -127,11 +131,12 @@ def _open_run(
     batch: int,
     threads: int | None,
     most_pixels: int,
+    thumbnails: Thumbnails | None = None,
 ) -> Iterator[tuple[_Run, Iterator[_Prepared]]]:
     """Yield a run and its prepared images, in the order of the sources; at the end, or on an error, keep its rows."""
     _check_space(store, encoder)
     known = store.known()
-    prepare = partial(_prepare, encoder=encoder, known=known, most_pixels=most_pixels)
+    prepare = partial(_prepare, encoder=encoder, known=known, most_pixels=most_pixels, thumbnails=thumbnails)
     prepared = _in_order(prepare, sources, threads, ahead=2 * batch)
     run = _Run(encoder=encoder, store=store, known=known, batch=batch)
     with _pillow_quiet(), contextlib.closing(prepared):
@@ -159,13 +164,22 @@ class _Prepared:
     problem: str | None = None
 
 
-def _prepare(source: ImageSource, encoder: Encoder, known: set[bytes], most_pixels: int) -> _Prepared:
+def _prepare(
+    source: ImageSource, encoder: Encoder, known: set[bytes], most_pixels: int, thumbnails: Thumbnails | None
+) -> _Prepared:
     try:
         content = source.read()
         key = content_hash(content)
+        wanted = thumbnails if thumbnails is not None and thumbnails.wants(key) else None
         if key in known:
+            if wanted is not None:
+                wanted.add_undecoded(key, content)
             return _Prepared(key)
-        return _Prepared(key, encoder.preprocess(decode(content, most_pixels=most_pixels)))
+        picture = decode(content, most_pixels=most_pixels)
+        tensor = encoder.preprocess(picture)
+        if wanted is not None:
+            wanted.add(key, picture)
+        return _Prepared(key, tensor)
     except HyCalError as problem:
         return _Prepared(problem=str(problem))
     except MemoryError:

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import os
 import threading
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 
-from PIL import Image
-
-from hycal.embedding.decoding import MOST_PIXELS, decode
+from hycal.embedding.decoding import MOST_PIXELS
 from hycal.embedding.pipeline import embed
-from hycal.embedding.sources import Content, ImageSource, content_hash
+from hycal.embedding.sources import ImageSource
 from hycal.embedding.store import EmbeddingStore, Skipped, Tick
+from hycal.embedding.thumbnails import Thumbnails
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
-from hycal.parallel.threads import kept_threads
 from hycal.project.changes import Arrival, Receipt
 from hycal.project.encoder import text_embeddings
 from hycal.project.examples import Example
 from hycal.project.project import Project
 from hycal.validation import Floats, unit_rows
-
-SIDE = 96  # pixels of a thumbnail's longer side
-MOST_BYTES = 3000
-_QUALITIES = (60, 40, 20, 5)
 
 
 @dataclass(frozen=True)
@@ -89,19 +81,13 @@ class Learner:
         """
         if self.encoder is None:
             raise HyCalError(f"Images cannot be embedded here. {self._why_no_encoder}".strip())
+        made = Thumbnails(known) if thumbnails else None
         with self._encoding:
-            result = embed(sources, self.encoder, store=store, watch=watch, most_pixels=most_pixels)
-            new = {
-                key: sources[number]
-                for number, key in zip(result.kept, result.keys, strict=True)
-                if thumbnails and key not in known
-            }
-            pool = kept_threads(os.cpu_count() or 1, "hycal-decode")
-            pictures = dict(zip(new, pool.map(_thumbnail_of, new.values(), new), strict=True))
+            result = embed(sources, self.encoder, store=store, watch=watch, most_pixels=most_pixels, thumbnails=made)
         rows = unit_rows(result.rows) if len(result.rows) else result.rows
         called = [source.name for source in sources] if names is None else names
         examples = {
-            int(number): Example(row, key, called[number], pictures.get(key, b""))
+            int(number): Example(row, key, called[number], b"" if made is None else made.get(key))
             for number, row, key in zip(result.kept, rows, result.keys, strict=True)
         }
         return EmbeddedExamples(examples, result.skipped)
@@ -121,24 +107,3 @@ class Learner:
             return {}
         with self._encoding:
             return text_embeddings(new, self.encoder)
-
-
-def thumbnail(content: Content) -> bytes:
-    """Return a small JPEG of an image, of at most about 3 kB."""
-    picture = decode(content, enough=2 * SIDE)
-    picture.thumbnail((SIDE, SIDE), Image.Resampling.BICUBIC)
-    for quality in _QUALITIES:
-        buffer = io.BytesIO()
-        picture.save(buffer, "JPEG", quality=quality, optimize=True)
-        if buffer.tell() <= MOST_BYTES:
-            break
-    return buffer.getvalue()
-
-
-def _thumbnail_of(source: ImageSource, key: bytes) -> bytes:
-    """Return the thumbnail of the image that was embedded; none if the file is no longer that image."""
-    try:
-        content = source.read()
-        return thumbnail(content) if content_hash(content) == key else b""
-    except HyCalError:
-        return b""
