@@ -29,8 +29,8 @@ from hycal.state.snapshot import Snapshot
 from hycal.state.steps import Step
 from hycal.storage import model_file
 from hycal.storage.codec import content_of
-from hycal.uncertainty.calibration import Calibration
 from hycal.uncertainty.leave_one_out import HeldOut, has_closed_form, held_out
+from hycal.uncertainty.temperature import Calibration
 from hycal.uncertainty.tuning import chosen
 from hycal.uncertainty.unknown import Familiarity, check_share, rejected
 from hycal.validation import Doubles, Floats, check_label, check_labels, check_queries, check_samples, check_text

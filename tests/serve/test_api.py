@@ -14,7 +14,7 @@ from hycal.project.answers import answer, rank
 from hycal.serve.schemas import AnswersOut
 from hycal.serve.serializers import describe_answer, encode_ranking
 from hycal.serve.service import SentImage
-from hycal.uncertainty.calibration import Calibration
+from hycal.uncertainty.temperature import Calibration
 from tests.support.services import client_of, files, new_service, picture, teach
 
 

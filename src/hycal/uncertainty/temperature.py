@@ -1,29 +1,45 @@
-"""Weights of evidence by maximum likelihood of held-out answers: a convex problem in a few numbers, by Newton's method.
+"""Weights of evidence, temperatures and prediction sets from the likelihood of held-out samples.
 
-With E_1, E_2, ... matrices of evidence (rows: held-out samples; columns: candidates), the weights w maximise the
-likelihood of the right answers under softmax(w_1 E_1 + w_2 E_2 + ...). One matrix and one weight is a temperature.
-A pull towards a centre keeps weights finite where every answer is right, and near it where there are few rows.
+The weights w maximise the likelihood of the right answers under softmax(sum_j w_j E_j). The problem is convex and has a
+few unknowns, so Newton's method with a line search solves it in about six steps. One matrix of evidence with one weight
+gives a temperature, 1/w. A quadratic penalty pulls w to a centre: it keeps w finite where every answer is right, and
+near the centre where there are few samples.
+
+    symbol  shape      meaning (J kinds of evidence, n held-out samples, C classes)
+    E       (J, n, C)  evidence; each row has the maximum 0
+    own     (n,)       column of the right answer of each sample
+    w       (J,)       weights
+    P       (n, C)     softmax(sum_j w_j E_j)
+    PE      (J, n, C)  P times E; its sums over classes are the mean evidence of each sample
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hycal.algebra.scores import probabilities
+from hycal.state.records import Records
+from hycal.state.selection import Selection, spread_rows
+from hycal.uncertainty.leave_one_out import HeldOut, Method, has_closed_form, held_out
 from hycal.validation import Doubles
 
+_HELD_OUT = 1000  # samples, where held-out scores have a closed form
+_DERIVED_AGAIN = 30  # samples, where a model is derived for each
 _MOST_STEPS = 60
-_CONVERGED = 1e-12  # of the objective per step, relative
-_SMALLEST = 1e-3  # of its centre: a weight stays positive
-_SMALLEST_SCALE = 1e-9  # of scores that are all alike
+_MOST_HALVINGS = 30
+_CONVERGED = 1e-12  # relative gain of a step
+_SMALLEST = 1e-3  # least weight, in units of its centre
+_SMALLEST_SCALE = 1e-9  # least standard deviation of scores
 _WEAK = 1e-3  # nats: a pull that only keeps a temperature finite
 
 
 @dataclass(frozen=True, eq=False)
 class Pull:
-    """strength/2 sum_j (w_j / centre_j - 1)^2, in nats."""
+    """The penalty strength/2 sum_j (w_j/centre_j - 1)^2, in nats."""
 
     centre: Doubles
     strength: float
@@ -33,25 +49,46 @@ class Pull:
         return 0.5 * self.strength * float(np.sum((w / self.centre - 1.0) ** 2))
 
     def slope(self, w: Doubles) -> Doubles:
-        """Return its gradient."""
+        """Return its gradient, (J,)."""
         slope: Doubles = self.strength * (w / self.centre - 1.0) / self.centre
         return slope
 
     def curvature(self) -> Doubles:
-        """Return its Hessian."""
+        """Return its Hessian, (J, J)."""
         return np.diag(self.strength / self.centre**2)
 
 
-def best_temperature(scores: Doubles, own: npt.NDArray[np.intp]) -> float:
-    """Return what scores, (n, C), are to be divided by so that their softmax makes the right answers most likely."""
-    scale = max(float(np.mean(scores.std(axis=1))), _SMALLEST_SCALE)
-    return float(1.0 / fit_weights(scores[None], own, Pull(np.array([1.0 / scale]), _WEAK))[0])
+@dataclass(frozen=True, eq=False)
+class _Loss:
+    """Minus the log likelihood of the right answers, plus the penalty, as a function of w."""
+
+    E: Doubles
+    own: npt.NDArray[np.intp]
+    pull: Pull
+
+    def __call__(self, w: Doubles) -> tuple[float, Doubles]:
+        """Return the loss, and P."""
+        scores = np.tensordot(w, self.E, axes=1)
+        scores -= scores.max(axis=1, keepdims=True)
+        P = np.exp(scores)
+        totals = P.sum(axis=1)
+        P /= totals[:, None]
+        right = scores[np.arange(len(self.own)), self.own]
+        return float(np.sum(np.log(totals) - right)) + self.pull.value(w), P
+
+    def newton_step(self, w: Doubles, P: Doubles) -> Doubles:
+        """Return the inverse Hessian times the gradient at w."""
+        PE = P * self.E
+        means = PE.sum(axis=2)
+        right = self.E[:, np.arange(len(self.own)), self.own]
+        slope = (means - right).sum(axis=1) + self.pull.slope(w)
+        squares = np.einsum("inc,jnc->ij", PE, self.E, optimize=True)
+        step: Doubles = np.linalg.solve(squares - means @ means.T + self.pull.curvature(), slope)
+        return step
 
 
-def fit_weights(
-    evidence: npt.NDArray[np.floating], own: npt.NDArray[np.intp], pull: Pull, *, shares: Doubles | None = None
-) -> Doubles:
-    """Return the weights of evidence of the most likely right answers, each at least a thousandth of its centre.
+def fit_weights(evidence: npt.NDArray[np.floating], own: npt.NDArray[np.intp], pull: Pull) -> Doubles:
+    """Return the weights of evidence that make the right answers most likely, each at least 1/1000 of its centre.
 
     Parameters
     ----------
@@ -60,8 +97,6 @@ def fit_weights(
         Column of the right answer of each row.
     pull : Pull
         Where weights go without data, and how strongly.
-    shares : ndarray of shape (n,), optional
-        How much each row counts; 1 by default.
 
     Examples
     --------
@@ -74,34 +109,76 @@ def fit_weights(
     """
     E = evidence.astype(np.float64)
     E -= E.max(axis=2, keepdims=True)
-    each, w = np.arange(len(own)), pull.centre.copy()
-    shares = np.ones(len(own)) if shares is None else shares
-    right = E[:, each, own]
-
-    def loss(w: Doubles) -> tuple[float, Doubles]:
-        scores = np.tensordot(w, E, axes=1)
-        scores -= scores.max(axis=1, keepdims=True)
-        P = np.exp(scores)
-        total = P.sum(axis=1)
-        P /= total[:, None]
-        return float(shares @ (np.log(total) - scores[each, own])) + pull.value(w), P
-
+    loss, w = _Loss(E, own, pull), pull.centre.copy()
     value, P = loss(w)
     for _ in range(_MOST_STEPS):
-        PE = P * E
-        mean = PE.sum(axis=2)
-        slope = (mean - right) @ shares + pull.slope(w)
-        second = np.einsum("inc,jnc,n->ij", PE, E, shares, optimize=True)
-        step = np.linalg.solve(second - (mean * shares) @ mean.T + pull.curvature(), slope)
-        for halvings in range(30):
+        step = loss.newton_step(w, P)
+        for halvings in range(_MOST_HALVINGS):
             tried = np.maximum(w - step * 0.5**halvings, _SMALLEST * pull.centre)
             tried_value, tried_P = loss(tried)
             if tried_value <= value:
                 break
-        gained, moved = value - tried_value, np.abs(tried - w).max()
-        if gained < 0 or moved == 0:
-            break
-        w, value, P = tried, tried_value, tried_P
-        if gained <= _CONVERGED * (1.0 + abs(value)):
+        gain = value - tried_value
+        if gain >= 0.0:
+            w, value, P = tried, tried_value, tried_P
+        if gain <= _CONVERGED * (1.0 + abs(value)):
             break
     return w
+
+
+def best_temperature(scores: Doubles, own: npt.NDArray[np.intp]) -> float:
+    """Return the temperature by which scores, (n, C), must be divided to make the right answers most likely."""
+    scale = max(float(np.mean(scores.std(axis=1))), _SMALLEST_SCALE)
+    return float(1.0 / fit_weights(scores[None], own, Pull(np.array([1.0 / scale]), _WEAK))[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A temperature, and the probabilities that held-out samples give to their own class at that temperature.
+
+    Attributes
+    ----------
+    temperature : float
+        Scores are divided by it. 1 where no class has two samples, so that nothing can be held out.
+    own : ndarray of shape (n,)
+        The probabilities, sorted; empty where nothing can be held out.
+    """
+
+    temperature: float
+    own: Doubles
+
+    @classmethod
+    def of(cls, method: Method, derived: Any, records: Records, temperature: float | None = None) -> Calibration:
+        """Calibrate on held-out samples, spread evenly over classes; fit the temperature unless it is given."""
+        found = _held_out_scores(method, derived, records)
+        scores, own = found.scores, found.samples.own
+        if not len(own) or scores.shape[1] == 1:
+            return cls(1.0, np.empty(0))
+        if temperature is None:
+            temperature = best_temperature(scores, own)
+        return cls(temperature, np.sort(probabilities(scores, temperature)[found.samples.each, own]))
+
+    def threshold(self, coverage: float) -> float:
+        """Return the probability that a class needs to be in a prediction set; 0 where the samples are too few.
+
+        If n held-out samples and a query are exchangeable, the probability of the query's own class has any rank among
+        them with equal chance. So it reaches the k-th smallest, k = floor((n + 1)(1 - coverage)), with a chance of
+        `coverage` or more.
+        """
+        k = min(int(np.floor((len(self.own) + 1) * (1.0 - coverage) + 1e-9)), len(self.own))
+        return float(self.own[k - 1]) if k else 0.0
+
+    def sets(self, chances: Doubles, coverage: float) -> npt.NDArray[np.bool_]:
+        """Return which classes are in the prediction set of each query, (n, C); the most probable one always is."""
+        chosen = chances >= self.threshold(coverage)
+        chosen[np.arange(len(chances)), chances.argmax(axis=1)] = True
+        return np.asarray(chosen)
+
+
+def _held_out_scores(method: Method, derived: Any, records: Records) -> HeldOut:
+    """Hold out as many samples as the method can afford."""
+    everything, columns = Selection.of(records), np.arange(len(records.counts))
+    rows = spread_rows(records, columns, _HELD_OUT)
+    if len(rows) and not has_closed_form(method, derived, records, everything.at(rows[:1])):
+        rows = spread_rows(records, columns, _DERIVED_AGAIN)
+    return held_out(method, derived, records, everything.at(rows))
