@@ -60,7 +60,7 @@ def test_a_correction_is_visible_at_once(tmp_path, drawn, visit, capsys):
         page.fill("#classes input[type=search]", "no such class")
         assert "no such class" in page.inner_text("#classes .empty")
         page.fill("#classes input[type=search]", "")
-        page.wait_for_selector(".told meter")
+        page.wait_for_selector(".accuracy meter")
         page.click("[aria-label='Forget planets/rocky']")
         page.click("dialog .main")
         person.wait_for_facts("1,000 classes")

@@ -56,7 +56,7 @@ def test_teach_ask_correct_forget_undo_reload_restart(tmp_path, photographs, vis
         # the table, with accuracy and thumbnails; forget a class, and undo it
         person.wait_for_facts("7 classes · 50 images")
         before = person.classes()
-        page.locator(".told meter").first.wait_for()
+        page.locator(".accuracy meter").first.wait_for()
         victim = f"{two}/{sorted(path.name for path in (photographs / two / 'train').iterdir())[0]}"
         page.click(f"[aria-label='Forget {victim}']")
         page.click("dialog .main")

@@ -45,7 +45,7 @@ def test_screenshots(tmp_path, drawn, visit):
         fill(person, drawn)
         shoot(person, folder / "page-ask.png")
         person.go("classes")
-        person.page.locator(".told meter").first.wait_for()
+        person.page.locator(".accuracy meter").first.wait_for()
         shoot(person, folder / "page-classes.png")
         dark = visit(server.url + "#map", viewport={"width": 1000, "height": 760}, color_scheme="dark")
         dark.page.wait_for_selector(".point")

@@ -59,8 +59,8 @@ def as_hycal_learn(path: str) -> list[str]:
     return [f"{'' if above else place.domain}/{place.label}"] if place.split in TO_LEARN else []
 
 
-GROUPED = """drops => import('/files.js').then(({ grouped }) => drops.map(paths =>
-    grouped(paths.map(path => ({ path }))).groups.map(({ domain, name }) => `${domain}/${name}`)))"""
+GROUPED = """drops => import('/files.js').then(({ groupByClass }) => drops.map(paths =>
+    groupByClass(paths.map(path => ({ path }))).groups.map(({ domain, name }) => `${domain}/${name}`)))"""
 
 
 def test_folders_are_read_as_hycal_learn_does_and_no_drop_is_lost(tmp_path, drawn, things, visit):
@@ -98,7 +98,7 @@ def test_folders_are_read_as_hycal_learn_does_and_no_drop_is_lost(tmp_path, draw
         page.evaluate("import('/store.js').then(({ store }) => { store.info.limits.tray = 3; })")
         person.requests.clear()
         page.click(".plan form button.main")
-        person.wait_for_message("4 images are more than the server keeps at hand, 3.")
+        person.wait_for_message("4 images are more than the server keeps, 3.")
         page.click("[aria-label='Leave out rocky']")
         page.click(".plan form button.main")
         person.wait_for_message("Nothing new in there: every image was known already")

@@ -20,7 +20,7 @@ from hycal.project.answers import Answer, Ranking, answer, class_map, rank
 from hycal.project.labels import LONGEST_NAME, check_class_name
 from hycal.project.learner import Learner
 from hycal.serve.caches import CachedResult, RecentImages, mostly_unchanged, same_labels
-from hycal.uncertainty.unknown import Familiarity, rejected
+from hycal.uncertainty.unknown import rejected
 from hycal.validation import Floats, Label
 
 MOST_REFITS = 300  # images, if leave-one-out fits one model for each
@@ -131,7 +131,7 @@ class Service:
         self._map = CachedResult(class_map)
         # Probabilities use a cached temperature, refitted once over 10% of classes changed.
         self._temperature = CachedResult(lambda state: state.classifier.temperature_, valid=mostly_unchanged)
-        self._familiarity = CachedResult(_familiarity, valid=same_labels)
+        self._familiarity = CachedResult(lambda state: state.classifier.familiarity_, valid=same_labels)
 
     @property
     def state(self) -> State:
@@ -165,7 +165,7 @@ class Service:
             key = b""
         found = _learned_example(self.state, key) or self.recent.get(key)
         if found is None:
-            raise UnknownImageError(f"The image {identity[:12]} is not at hand any more. Send it again.")
+            raise UnknownImageError(f"The server no longer has the image {identity[:12]}. Send it again.")
         return found
 
     def answers(self, state: State, rows: npt.ArrayLike, *, top: int, why: bool = False) -> list[Answer]:
@@ -216,12 +216,12 @@ class Service:
                 missing.append(identity)
         if missing and len(labels) > self.limits.tray:
             raise HyCalError(
-                f"{len(labels):,} images at once; the server keeps {self.limits.tray:,} at hand. Nothing was learned. "
+                f"{len(labels):,} images at once; the server keeps {self.limits.tray:,}. Nothing was learned. "
                 "Send and learn them in several steps, or learn the folder by `hycal learn`."
             )
         if missing:
             raise UnknownImageError(
-                f"{len(missing):,} of {len(labels):,} images are not at hand any more, such as {missing[0][:12]}. "
+                f"The server no longer has {len(missing):,} of {len(labels):,} images, such as {missing[0][:12]}. "
                 "Nothing was learned; send them again."
             )
         return self._learner.learn(arrivals)
@@ -252,10 +252,6 @@ class Service:
     def map(self, state: State) -> Mapping[Label, tuple[float, float]]:
         """Return the place of each class on the map."""
         return self._map(state)
-
-
-def _familiarity(state: State) -> Familiarity:
-    return state.classifier.familiarity_
 
 
 def _advice(state: State) -> Advice | None:

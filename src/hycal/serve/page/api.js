@@ -37,8 +37,8 @@ export function upload(path, items, signal) {
   return call(path, { method: "POST", body: form, signal });
 }
 
-/** Sort out the files that are larger than the server takes, each with the problem. */
-export function sized(items, { image_bytes: most }) {
+/** Return the files that the server takes, and those that are too large, each with the problem. */
+export function splitBySize(items, { image_bytes: most }) {
   const fitting = items.filter(({ file }) => file.size <= most);
   const tooLarge = items
     .filter(({ file }) => file.size > most)
@@ -46,7 +46,7 @@ export function sized(items, { image_bytes: most }) {
   return { fitting, tooLarge };
 }
 
-/** Cut files into requests that the server takes: few enough and small enough. */
+/** Split files into requests within the limits of the server. */
 export function batches(items, limits, most = 16) {
   const found = [];
   let current = [];

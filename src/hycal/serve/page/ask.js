@@ -1,13 +1,13 @@
 // Ask: drop images, see what they are and why, correct an answer.
 
-import { batches, post, sized, upload } from "./api.js";
+import { batches, post, splitBySize, upload } from "./api.js";
 import { QUESTION, card } from "./card.js";
-import { zone } from "./choosing.js";
-import { $, h, plural, say, trying } from "./dom.js";
-import { quiet, store } from "./store.js";
+import { $, attempt, h, plural, say } from "./dom.js";
+import { dropZone } from "./dropzone.js";
+import { store, untilQuiet } from "./store.js";
 
 const MOST_CARDS = 200;
-const AT_ONCE = 24; // answers asked for again in one request: a click meanwhile hardly waits for it
+const AT_ONCE = 24; // images in one request, so that a click hardly waits for it
 
 const asked = []; // {file, answer, card}: newest drop first
 let parts = null;
@@ -17,14 +17,14 @@ export const ask = {
     if (!parts) build(section);
     parts.zone.hidden = !store.info?.classes;
     parts.empty.hidden = Boolean(store.info?.classes);
-    return again();
+    return refreshOutdated();
   },
   take,
 };
 
 function build(section) {
   parts = {
-    zone: zone({ title: "Drop images or a folder", hint: "or paste an image. Answers come with their evidence.", take, first: "images" }),
+    zone: dropZone({ title: "Drop images or a folder", hint: "or paste an image. Answers come with their evidence.", take, first: "images" }),
     empty: h(
       "div",
       { className: "empty" },
@@ -36,7 +36,7 @@ function build(section) {
     summary: h("p", { className: "summary", role: "status" }),
     cards: h("ul", { className: "cards", "aria-label": "Answers" }),
   };
-  section.replaceChildren(h("h2", { className: "unseen" }, "Ask"), ...Object.values(parts));
+  section.replaceChildren(h("h2", { className: "visually-hidden" }, "Ask"), ...Object.values(parts));
 }
 
 async function take(items) {
@@ -44,8 +44,8 @@ async function take(items) {
     say("The model has no classes yet. Teach it some first.");
     return;
   }
-  await trying(async () => {
-    const { fitting, tooLarge } = sized(items, store.info.limits);
+  await attempt(async () => {
+    const { fitting, tooLarge } = splitBySize(items, store.info.limits);
     let done = tooLarge.length;
     if (done) draw(tooLarge.map(({ problem, ...item }) => ({ ...item, answer: { name: item.path, image: null, problem, candidates: [] } })));
     Object.assign(parts.progress, { hidden: false, max: items.length, value: done });
@@ -69,13 +69,13 @@ function draw(fresh) {
 
 let renewing = false;
 
-/** The model has changed: ask it again what it was asked before, first what is on the screen. */
-async function again() {
+/** Ask the changed model again about all images, first about those on the screen. */
+async function refreshOutdated() {
   if (renewing) return; // the next round sees the newest model
   renewing = true;
   try {
     while (outdated().length && store.info.classes) {
-      await quiet();
+      await untilQuiet();
       await renew(outdated().slice(0, AT_ONCE));
     }
   } finally {
@@ -97,7 +97,7 @@ async function renew(items) {
   const before = items.map((item) => item.model);
   const { answers } = await post(`answers?${QUESTION}`, { images: items.map((item) => item.answer.image) });
   items.forEach((item, number) => {
-    if (item.model !== before[number]) return; // it was corrected meanwhile, and has the newer answer
+    if (item.model !== before[number]) return; // it was corrected meanwhile, so it has a newer answer
     item.model = model;
     item.card.update({ ...answers[number], name: item.answer.name });
   });

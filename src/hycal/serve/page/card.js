@@ -1,15 +1,15 @@
-// One answer: the image, what it shows and how sure that is, why, and the ways to correct it.
+// The card of one answer: the image, its candidates, the evidence, and the buttons that correct it.
 
 import { ApiError, post, upload } from "./api.js";
-import { drawn, h, named, percent, say, split, trying } from "./dom.js";
+import { attempt, h, labelElement, nextFrame, percent, say, split } from "./dom.js";
 import { evidence } from "./evidence.js";
-import { colour, follow, store, undoing } from "./store.js";
+import { applyReceipt, colour, store, undoAction } from "./store.js";
 
 export const QUESTION = "top=5&unknown=0.05"; // one learned image of twenty may be called unknown
 
 /** Make the card of {file, path, answer, model}. */
 export function card(item) {
-  let outdated = false; // the model has changed, and could not be asked again: the server does not have the image
+  let outdated = false; // the model has changed, and the server does not have the image any more
   const body = h("div", { className: "body" });
   const url = URL.createObjectURL(item.file);
   const picture = h("img", { className: "picture", src: url, alt: item.path, onerror: () => picture.classList.add("broken") });
@@ -19,7 +19,7 @@ export function card(item) {
     if (choice && !event.repeat && !event.target.closest("input") && !event.ctrlKey && !event.altKey && !event.metaKey) correct(choice.label, event);
   });
 
-  /** Show a new answer, or that there is none to be had. */
+  /** Show a new answer, or say that the old one is outdated. */
   function update(answer) {
     const lost = Boolean(answer.problem);
     if (lost === outdated && (lost || JSON.stringify(answer) === JSON.stringify(item.answer))) return;
@@ -30,9 +30,9 @@ export function card(item) {
     if (changed) flash(element);
   }
 
-  /** Draw, but take nothing from under the hands of whoever is at this card. */
+  /** Draw again, but keep an open form, open details and the focus. */
   function redraw() {
-    if (body.querySelector("form")) return; // it is drawn when the form is closed
+    if (body.querySelector("form")) return; // the card is drawn when the form is closed
     const reading = body.querySelector("details")?.open;
     const place = [...body.querySelectorAll("button, summary")].indexOf(document.activeElement);
     draw();
@@ -45,18 +45,18 @@ export function card(item) {
     body.classList.toggle("doubtful", Boolean(answer.unknown && !answer.learned_as));
     body.replaceChildren(
       h("p", { className: "name quiet", title: item.path }, item.path),
-      ...(answer.problem ? [h("p", { className: "problem" }, `Cannot be used: ${answer.problem}`)] : told(answer).filter(Boolean)),
+      ...(answer.problem ? [h("p", { className: "problem" }, `Cannot be used: ${answer.problem}`)] : contentOf(answer).filter(Boolean)),
     );
     if (note) body.append(note);
   }
 
-  function told(answer) {
+  function contentOf(answer) {
     const [top, ...others] = answer.candidates;
     if (!top) return [h("p", { className: "quiet" }, "no classes")];
     return [
-      h("p", { className: "best" }, h("span", { className: "dot", data: { colour: colour(split(top.label)[0]) } }), named(top.label), h("span", { className: "sure" }, percent(top.probability))),
+      h("p", { className: "best" }, h("span", { className: "dot", data: { colour: colour(split(top.label)[0]) } }), labelElement(top.label), h("span", { className: "sure" }, percent(top.probability))),
       h("meter", { min: 0, max: 1, value: top.probability, "aria-label": `Confidence ${percent(top.probability)}` }),
-      outdated && h("p", { className: "unlike" }, "This answer is from before the last change. ", h("button", { className: "plain", onclick: () => trying(askAgain) }, "Ask again")),
+      outdated && h("p", { className: "unlike" }, "This answer is from before the last change. ", h("button", { className: "plain", onclick: () => attempt(askAgain) }, "Ask again")),
       answer.unknown && !answer.learned_as && h("p", { className: "unlike" }, "Unlike anything it has learned: perhaps none of these."),
       answer.learned_as && h("p", { className: "learned" }, `✓ learned as ${answer.learned_as}`),
       h(
@@ -68,23 +68,23 @@ export function card(item) {
         ),
         h("button", { className: "other", onclick: (event) => openOther(event.target) }, "Another…"),
       ),
-      h("details", { ontoggle: (event) => event.target.open && trying(() => why(event.target)) }, h("summary", {}, "Why?")),
+      h("details", { ontoggle: (event) => event.target.open && attempt(() => why(event.target)) }, h("summary", {}, "Why?")),
     ];
   }
 
   async function why(details) {
     if (details.children.length > 1) return;
-    const { candidates } = (await answered("top=2&why=true")).answers[0];
+    const { candidates } = (await askAbout("top=2&why=true")).answers[0];
     details.append(evidence(candidates));
   }
 
   async function askAgain() {
-    const { model, answers } = await answered(QUESTION);
+    const { model, answers } = await askAbout(QUESTION);
     item.model = model;
     update({ ...answers[0], name: item.answer.name });
   }
 
-  const answered = (question) =>
+  const askAbout = (question) =>
     withImage(async (image) => {
       const found = await post(`answers?${question}`, { images: [image] });
       if (found.answers[0].problem) throw new ApiError(404, found.answers[0].problem);
@@ -110,29 +110,29 @@ export function card(item) {
     input.focus();
   }
 
-  /** Learn the image as a class; the time that is told is from the event itself, whatever it had to wait for. */
+  /** Learn the image as a class. The time that the card shows starts at the event, so it includes all waiting. */
   const correct = (label, { timeStamp: began }) =>
-    trying(async () => {
+    attempt(async () => {
       const receipt = await withImage((image) => post("correct?top=5", { image, label }));
       item.model = receipt.after;
       item.answer = { ...receipt.answer, name: item.answer.name };
       outdated = false;
       draw();
-      await drawn();
+      await nextFrame();
       const spent = Math.round(performance.now() - began);
       const changed = receipt.before !== receipt.after;
       draw(changed && noteOf(receipt, spent));
       element.dataset.ms = spent;
       flash(element);
-      if (document.activeElement === document.body) element.focus({ preventScroll: true }); // nobody has gone on elsewhere
-      say(changed ? `Learned as ${label}. The model answered anew after ${spent} ms.` : `It was learned as ${label} already.`, undoing(receipt));
-      await follow(receipt);
+      if (document.activeElement === document.body) element.focus({ preventScroll: true }); // the focus is nowhere else
+      say(changed ? `Learned as ${label}. The model answered anew after ${spent} ms.` : `It was learned as ${label} already.`, undoAction(receipt));
+      await applyReceipt(receipt);
     });
 
   const noteOf = (receipt, spent) =>
     h("p", { className: "learned" }, `Updated in ${spent} ms: ${receipt.milliseconds.changing.toFixed(0)} to learn and keep, ${receipt.milliseconds.answering.toFixed(0)} to answer anew.`);
 
-  /** Do something with the image on the server; send it again if the server has been started anew. */
+  /** Do something with the image on the server; send it again if the server was restarted. */
   async function withImage(work) {
     try {
       return await work(item.answer.image);

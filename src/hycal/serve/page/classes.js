@@ -1,20 +1,20 @@
-// The classes: their images, how well each would be told, and what can be done with them.
+// The table of classes: images, leave-one-out accuracy, and the buttons that rename and forget.
 
 import { get } from "./api.js";
 import { askFor, confirmed } from "./dialog.js";
-import { classes, h, percent, plural, split, thumbnail, trying } from "./dom.js";
+import { attempt, classes, h, percent, plural, split, thumbnail } from "./dom.js";
 import { change, colour, store } from "./store.js";
 
 let parts = null;
 let accuracy = { model: "", classes: new Map() };
 const tables = new Map(); // by domain
-const rows = new Map(); // by label: {one, estimate, element}, made again only where one of the first two has changed
+const rows = new Map(); // by label: {one, estimate, element}; the element is made again only if `one` or `estimate` changed
 
-/** Pictures come to a row when it comes near the screen: even those that load lazily cost time, by the thousand. */
-const coming = new IntersectionObserver((seen) => {
+/** Adds the pictures of a row when it comes near the screen: thousands of pictures cost time even if they load lazily. */
+const pictureLoader = new IntersectionObserver((seen) => {
   for (const { isIntersecting, target } of seen) {
     if (!isIntersecting) continue;
-    coming.unobserve(target);
+    pictureLoader.unobserve(target);
     target.querySelector(".strip").append(...rows.get(target.dataset.label).one.images.map((image) => thumbnail(image)));
   }
 }, { rootMargin: "600px" });
@@ -23,7 +23,7 @@ export const table = {
   show(section) {
     if (!parts) build(section);
     draw();
-    trying(estimate);
+    attempt(estimate);
   },
 };
 
@@ -66,7 +66,7 @@ function filter() {
   if (!found) parts.none.replaceChildren(...(wanted ? [`No class is called anything like “${wanted}”.`] : ["No classes yet. ", h("a", { href: "#teach" }, "Teach the first ones.")]));
 }
 
-/** Give an element these children, moving none that is in its place already. */
+/** Give an element these children, and leave those that are in their place. */
 function arrange(parent, children) {
   let next = parent.firstElementChild;
   for (const child of children) {
@@ -99,20 +99,20 @@ function newTable(domain) {
       domain && h("span", { className: "actions" },
         h("button", { className: "plain", "aria-label": `Rename domain ${domain}`, onclick: () => rename(`${domain}/`, domain, `the domain ${domain}`) }, "Rename"),
         h("button", { className: "plain", "aria-label": `Forget domain ${domain}`, onclick: () => forget(`${domain}/`, `the domain ${domain} with${count.textContent}`) }, "Forget"))),
-    h("thead", {}, h("tr", {}, ["Class", "Images", "Told right unseen", ""].map((text) => h("th", { scope: "col" }, text || h("span", { className: "unseen" }, "Actions"))))),
+    h("thead", {}, h("tr", {}, ["Class", "Images", "Leave-one-out accuracy", ""].map((text) => h("th", { scope: "col" }, text || h("span", { className: "visually-hidden" }, "Actions"))))),
     h("tbody", {}),
   );
   return { element, count, dot };
 }
 
-/** The row of a class, and below it that of its images where it is open. */
+/** The row of a class, and the row of its images below if it is open. */
 function classRows(one) {
   const estimate = accuracy.model === store.info.model ? accuracy.classes.get(one.label) : undefined;
   const known = rows.get(one.label);
   if (known?.one !== one) rows.set(one.label, { one, estimate, element: classRow(one, estimate) });
   else if (known.estimate !== estimate) {
     known.estimate = estimate;
-    known.element.cells[2].replaceChildren(told(estimate));
+    known.element.cells[2].replaceChildren(accuracyCell(estimate));
   }
   const { element } = rows.get(one.label);
   const open = element.nextElementSibling?.classList.contains("examples") ? [element.nextElementSibling] : [];
@@ -120,27 +120,27 @@ function classRows(one) {
 }
 
 function classRow(one, estimate) {
-  const more = h("button", { className: "strip", "aria-expanded": "false", "aria-label": `Images of ${one.label}`, onclick: () => trying(() => expand(row, more, one)) });
+  const more = h("button", { className: "strip", "aria-expanded": "false", "aria-label": `Images of ${one.label}`, onclick: () => attempt(() => expand(row, more, one)) });
   const row = h(
     "tr",
     { data: { label: one.label } },
     h("th", { scope: "row" }, h("span", { className: "who" }, one.name), more),
     h("td", { className: "number" }, one.shots.toLocaleString("en"), h("span", { className: "unit" }, ` ${one.shots === 1 ? "image" : "images"}`)),
-    h("td", {}, told(estimate)),
+    h("td", {}, accuracyCell(estimate)),
     h("td", { className: "actions" },
       h("button", { className: "plain", "aria-label": `Rename ${one.label}`, onclick: () => rename(one.label, one.name, one.label) }, "Rename"),
       h("button", { className: "plain", "aria-label": `Forget ${one.label}`, onclick: () => forget(one.label, `${one.label} with ${plural(one.shots, "image")}`) }, "Forget")),
   );
-  coming.observe(row);
+  pictureLoader.observe(row);
   return row;
 }
 
-function told(estimate) {
+function accuracyCell(estimate) {
   if (!estimate) return h("span", { className: "quiet" }, store.classes.length > 1 ? "…" : "needs two classes");
   const { right, total } = estimate.left_out;
   return h(
     "div",
-    { className: "told" },
+    { className: "accuracy" },
     total > 1 && h("meter", { min: 0, max: 1, low: 0.6, high: 0.85, optimum: 1, value: right / total, "aria-label": `${right} of ${total}` }),
     h("span", {}, total > 1 ? `${right} of ${total}` : ""),
     h("span", { className: "quiet" }, [estimate.advice, right < total && total > 1 && estimate.taken_for ? `taken for ${split(estimate.taken_for)[1]}` : ""].filter(Boolean).join("; ")),
@@ -155,13 +155,13 @@ async function estimate() {
   const found = await get("accuracy");
   accuracy = { model: found.model, classes: new Map(found.classes.map((one) => [one.label, one])) };
   parts.overall.textContent = found.overall
-    ? `Each image judged by the model that never saw it: ${percent(found.overall.right / found.overall.total)} right (${found.overall.right} of ${found.overall.total}).`
+    ? `Leave-one-out accuracy ${percent(found.overall.right / found.overall.total)}: ${found.overall.right} of ${found.overall.total} images are right, each judged by the model without it.`
     : "";
-  parts.suspects.replaceChildren(...(found.suspects.length ? [suspected(found.suspects)] : []));
+  parts.suspects.replaceChildren(...(found.suspects.length ? [suspectList(found.suspects)] : []));
   draw();
 }
 
-function suspected(suspects) {
+function suspectList(suspects) {
   return h(
     "details",
     { open: suspects.length < 4 },

@@ -1,4 +1,4 @@
-// Questions in a dialog: it takes the focus, Escape closes it, and the focus goes back.
+// Questions in a dialog. It takes the focus, Escape closes it, and the focus returns.
 
 import { $, h } from "./dom.js";
 

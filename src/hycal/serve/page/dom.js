@@ -27,7 +27,7 @@ export function svg(tag, attributes = {}, ...children) {
 
 let hiding;
 
-/** Say something to everybody, screen readers included; with an action if there is one. */
+/** Show a message, also to screen readers, with a button if there is an action. */
 export function say(message, { action, onaction, bad = false } = {}) {
   const toast = $("toast");
   clearTimeout(hiding);
@@ -42,8 +42,8 @@ function hide() {
   $("toast").className = "";
 }
 
-/** Run what a person asked for; tell them if it fails. */
-export async function trying(work) {
+/** Run `work`; show its error as a message if it fails. */
+export async function attempt(work) {
   try {
     return await work();
   } catch (error) {
@@ -64,15 +64,15 @@ export function split(label) {
   return slash < 0 ? ["", label] : [label.slice(0, slash), label.slice(slash + 1)];
 }
 
-/** A label as people read it: the class, and small behind it the domain. */
-export function named(label) {
+/** Make the element of a label: the class, then the domain in small letters. */
+export function labelElement(label) {
   const [domain, name] = split(label);
   return h("span", { className: "label" }, h("strong", {}, name), domain && h("span", { className: "domain" }, domain));
 }
 
 export function thumbnail(image, alt = "") {
-  return h("img", { loading: "lazy", className: "thumb", alt, width: 48, height: 48, src: `/api/thumbnails/${image}` }); // lazy first: a source set before it is fetched at once
+  return h("img", { loading: "lazy", className: "thumb", alt, width: 48, height: 48, src: `/api/thumbnails/${image}` }); // `loading` comes first: otherwise the source is fetched at once
 }
 
-/** The next frame has been drawn: what was changed before is visible now. */
-export const drawn = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+/** Wait until the next frame is drawn, so that earlier changes are visible. */
+export const nextFrame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));

@@ -1,6 +1,6 @@
-// Why a class scored what it did: the two shares of the score, and the learned images nearest to the question.
+// The evidence for a class: the two shares of its score, and the nearest learned images.
 
-import { h, named, percent, plural, thumbnail } from "./dom.js";
+import { h, labelElement, percent, plural, thumbnail } from "./dom.js";
 
 export function evidence(candidates) {
   return h("div", { className: "evidence" }, candidates.map(one));
@@ -10,7 +10,7 @@ function one({ label, evidence: { shots, nearest, parts } }) {
   return h(
     "div",
     { className: "reason" },
-    h("p", {}, named(label), h("span", { className: "quiet" }, ` · ${plural(shots, "image")} learned`)),
+    h("p", {}, labelElement(label), h("span", { className: "quiet" }, ` · ${plural(shots, "image")} learned`)),
     parts && shares(parts),
     h(
       "ul",

@@ -1,7 +1,7 @@
-// Files that people drop, paste or choose, folders included, each with its path below what was dropped.
+// Files of a drop or a file input, folders included, each with its path below what was dropped.
 
 /** Return [{file, path}] of a drop; folders are walked. */
-export async function dropped(transfer) {
+export async function droppedFiles(transfer) {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
   if (!entries.length) return [...transfer.files].map((file) => ({ file, path: file.name }));
   const found = [];
@@ -26,7 +26,7 @@ async function walk(entry, parent, found) {
 }
 
 /** Return [{file, path}] of a file input, plain or for folders. */
-export const chosen = (input) =>
+export const chosenFiles = (input) =>
   [...input.files]
     .map((file) => ({ file, path: file.webkitRelativePath || file.name }))
     .filter(({ path }) => !path.split("/").some((part) => part.startsWith(".")));
@@ -40,20 +40,20 @@ const SPLITS = new Map([
 const splitOf = (folder) => SPLITS.get(folder.toLowerCase());
 
 /**
- * What the folders above a file say about it, as `hycal learn` reads them below the first, which was dropped: CLASS,
- * SPLIT/CLASS, DOMAIN/CLASS or DOMAIN/SPLIT/CLASS; what lies deeper belongs to the class. Without any, the first may be
- * the class.
+ * Return domain, split and class of a file from the folders above it, as `hycal learn` reads them. The first folder was
+ * dropped; below it are CLASS, SPLIT/CLASS, DOMAIN/CLASS or DOMAIN/SPLIT/CLASS, and deeper folders belong to the class.
+ * If there is no folder below, the first is the class.
  */
 function placeOf([root = "", ...folders]) {
   if (!folders.length) return { domain: "", name: root };
-  const own = splitOf(root) ? "" : root; // photos/train was dropped: what is above it nobody tells the page
+  const own = splitOf(root) ? "" : root; // photos/train was dropped: the page cannot know the folder above it
   if (folders.length > 1 && splitOf(folders[0])) return { domain: own, split: splitOf(folders[0]), name: folders[1] };
   if (folders.length > 2 && splitOf(folders[1])) return { domain: folders[0], split: splitOf(folders[1]), name: folders[2] };
   return folders.length > 1 ? { domain: folders[0], name: folders[1] } : { domain: own, name: folders[0] };
 }
 
-/** Sort files into classes by their folders; of splits, only train is learned, and files beside class folders are not. */
-export function grouped(items) {
+/** Group files by class. Only the split train is learned, and files beside class folders are not. */
+export function groupByClass(items) {
   const groups = new Map();
   const folders = new Map(items.map((item) => [item, item.path.split("/").slice(0, -1)]));
   const several = new Set([...folders.values()].map(([root]) => root)).size > 1;

@@ -1,4 +1,4 @@
-// What was done to the model, newest first.
+// The history: accepted changes, newest first.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";

@@ -1,9 +1,9 @@
-// The frame: which view is shown, what a drop means there, undo.
+// The frame of the page: the views, drops and pastes, undo.
 
 import { ask } from "./ask.js";
 import { table } from "./classes.js";
-import { $, say, trying } from "./dom.js";
-import { dropped } from "./files.js";
+import { $, attempt, say } from "./dom.js";
+import { droppedFiles } from "./files.js";
 import { history } from "./history.js";
 import { map } from "./map.js";
 import { refresh, store, undo } from "./store.js";
@@ -24,7 +24,7 @@ function show() {
     if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  trying(() => VIEWS[name].show($(name)));
+  attempt(() => VIEWS[name].show($(name)));
 }
 
 function target() {
@@ -52,7 +52,7 @@ addEventListener("drop", (event) => {
   event.preventDefault();
   depth = 0;
   overlay(false);
-  trying(async () => take(await dropped(event.dataTransfer)));
+  attempt(async () => take(await droppedFiles(event.dataTransfer)));
 });
 addEventListener("paste", (event) => {
   const files = [...(event.clipboardData?.files ?? [])];
@@ -80,7 +80,7 @@ addEventListener("hashchange", show);
 $("undo").addEventListener("click", () => undo());
 document.addEventListener("model", show);
 
-await trying(refresh);
-if (!location.hash) location.replace(`#${current()}`); // the first lesson does not go away when it is learned
+await attempt(refresh);
+if (!location.hash) location.replace(`#${current()}`); // so that the first lesson stays on the screen after it is learned
 show();
 document.body.dataset.ready = "yes";

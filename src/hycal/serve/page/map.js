@@ -1,7 +1,7 @@
-// A map of the classes: near each other are those whose images look alike to the encoder.
+// The map of the classes: classes are near each other if the encoder sees similar images.
 
 import { get } from "./api.js";
-import { h, named, plural, split, svg, thumbnail } from "./dom.js";
+import { h, labelElement, plural, split, svg, thumbnail } from "./dom.js";
 import { colour, store } from "./store.js";
 
 const SIZE = 1000;
@@ -58,7 +58,7 @@ function dot(point, first, placed, nodes) {
   const circle = svg("circle", { cx: point.at[0], cy: point.at[1], r: point.radius, tabindex: first ? 0 : -1, role: "img", "aria-label": `${point.label}, ${plural(point.shots, "image")}`, class: "point" });
   circle.dataset.colour = colour(point.domain);
   circle.dataset.domain = point.domain;
-  const tell = () => parts.detail.replaceChildren(thumbnail(point.image), named(point.label), h("span", { className: "quiet" }, plural(point.shots, "image")));
+  const tell = () => parts.detail.replaceChildren(thumbnail(point.image), labelElement(point.label), h("span", { className: "quiet" }, plural(point.shots, "image")));
   circle.addEventListener("mouseenter", tell);
   circle.addEventListener("focus", tell);
   circle.addEventListener("keydown", (event) => {
@@ -74,7 +74,7 @@ function dot(point, first, placed, nodes) {
   return circle;
 }
 
-/** The nearest class in a direction; what lies aside counts double. */
+/** Return the nearest class in a direction; the distance to the side counts double. */
 function nearest(point, [right, down], placed) {
   let best = -1;
   let least = Infinity;

@@ -1,15 +1,15 @@
-// What every view knows of the model; views hear "model" on the document when it has changed.
+// What every view knows of the model. The document gets the event "model" when it has changed.
 
 import { get, post } from "./api.js";
-import { $, classes, h, plural, say, trying } from "./dom.js";
+import { $, attempt, classes, h, plural, say } from "./dom.js";
 
 export const store = { info: null, classes: [] };
 
-const QUIET = 300; // milliseconds after a change in which nothing is asked that nobody waits for
+const QUIET = 300; // milliseconds after a change without requests in the background
 let changedAt = -QUIET;
 
 /** Wait until the model has not changed for a moment: a person may be correcting one answer after the other. */
-export async function quiet() {
+export async function untilQuiet() {
   const left = () => changedAt + QUIET - performance.now();
   while (left() > 0) await new Promise((done) => setTimeout(done, left()));
 }
@@ -22,8 +22,8 @@ export async function refresh() {
   changed();
 }
 
-/** Follow a change by its receipt alone: what it did not touch stays as it is, object by object. */
-export async function follow({ before, after, info, rows, gone }) {
+/** Update the classes from the receipt of a change. Classes that it did not touch stay the same objects. */
+export async function applyReceipt({ before, after, info, rows, gone }) {
   if (before === after) return;
   if (store.info?.model !== before || info.model !== after) {
     await refresh(); // somebody else has changed the model too
@@ -61,22 +61,22 @@ function showModel(info) {
 
 /** Carry out a change that a person asked for, say what happened, offer to take it back. */
 export const change = (path, body, message) =>
-  trying(async () => {
+  attempt(async () => {
     const receipt = await post(path, body).catch(async (error) => {
-      if (error.status === 409) await refresh(); // somebody else has changed the model: show it before it is told
+      if (error.status === 409) await refresh(); // somebody else has changed the model: show it before the message
       throw error;
     });
-    await follow(receipt);
-    say(receipt.before === receipt.after ? "Nothing changed." : message(receipt), path === "undo" ? {} : undoing(receipt));
+    await applyReceipt(receipt);
+    say(receipt.before === receipt.after ? "Nothing changed." : message(receipt), path === "undo" ? {} : undoAction(receipt));
     return receipt;
   });
 
-/** The way to take back the change of a receipt, if it was one. */
-export const undoing = ({ before, after, undoable }) => (before !== after && undoable ? { action: "Undo", onaction: () => undo(after) } : {});
+/** Return the action of a message that undoes the change of a receipt; none if nothing changed. */
+export const undoAction = ({ before, after, undoable }) => (before !== after && undoable ? { action: "Undo", onaction: () => undo(after) } : {});
 
-let undone = Promise.resolve(); // what was taken back before: one after the other
+let undone = Promise.resolve(); // the last undo: the next one waits for it
 
-/** Take back the last change of a model, by default the one on the screen: never what somebody else did since. */
+/** Undo the last change of a model, by default the one on the screen; never a change that somebody else made since. */
 export function undo(model) {
   undone = undone.then(() => change("undo", { only_if: model ?? store.info.model }, (receipt) => `Taken back: ${receipt.what}`));
 }

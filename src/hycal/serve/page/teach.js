@@ -1,10 +1,10 @@
 // Teach: drop a folder of class folders, look at what will be learned, learn it in one step.
 
-import { batches, post, sized, upload } from "./api.js";
-import { zone } from "./choosing.js";
-import { classes, h, plural, say, trying } from "./dom.js";
-import { grouped } from "./files.js";
-import { follow, store, undoing } from "./store.js";
+import { batches, post, splitBySize, upload } from "./api.js";
+import { attempt, classes, h, plural, say } from "./dom.js";
+import { dropZone } from "./dropzone.js";
+import { groupByClass } from "./files.js";
+import { applyReceipt, store, undoAction } from "./store.js";
 
 let parts = null;
 
@@ -19,10 +19,10 @@ export const teach = {
 function build(section) {
   parts = {
     lesson: lesson(),
-    zone: zone({ title: "Drop a folder of class folders", hint: "A few images of each class are enough; more are better.", take, first: "folder" }),
+    zone: dropZone({ title: "Drop a folder of class folders", hint: "A few images of each class are enough; more are better.", take, first: "folder" }),
     plan: h("div", { className: "plan" }),
   };
-  section.replaceChildren(h("h2", { className: "unseen" }, "Teach"), ...Object.values(parts));
+  section.replaceChildren(h("h2", { className: "visually-hidden" }, "Teach"), ...Object.values(parts));
 }
 
 function lesson() {
@@ -42,7 +42,7 @@ function lesson() {
 }
 
 function take(items) {
-  const { groups, tests, loose } = grouped(items);
+  const { groups, tests, loose } = groupByClass(items);
   for (const shown of [...parts.plan.children]) if (!shown.classList.contains("running")) shown.remove();
   if (!groups.length) {
     say("These are all test images, and only others are learned.");
@@ -97,21 +97,21 @@ async function start(form, rows) {
   const all = rows.flatMap((one) => one.items.map((item) => ({ ...item, label: one.label() })));
   const { tray } = store.info.limits;
   if (all.length > tray) {
-    say(`${plural(all.length, "image")} are more than the server keeps at hand, ${tray.toLocaleString("en")}. Leave some classes out and teach them next, or learn the folder by \`hycal learn\`.`, { bad: true });
+    say(`${plural(all.length, "image")} are more than the server keeps, ${tray.toLocaleString("en")}. Leave some classes out and teach them next, or learn the folder by \`hycal learn\`.`, { bad: true });
     return;
   }
   const bar = h("progress", { max: all.length, value: 0, "aria-label": "Images sent and embedded" });
   const text = h("p", { className: "quiet", role: "status" }, `0 of ${plural(all.length, "image")}`);
   const running = h("div", { className: "running" }, bar, text, h("button", { className: "soft", onclick: () => stop.abort() }, "Stop"));
   form.replaceWith(running);
-  const outcome = await trying(() => learned(all, bar, text, stop.signal));
+  const outcome = await attempt(() => sendAndLearn(all, bar, text, stop.signal));
   running.replaceWith(outcome ? report(outcome) : form);
 }
 
-async function learned(all, bar, text, signal) {
+async function sendAndLearn(all, bar, text, signal) {
   const began = performance.now();
-  const { fitting, tooLarge } = sized(all, store.info.limits);
-  const known = new Map(); // by content: the first file that has it
+  const { fitting, tooLarge } = splitBySize(all, store.info.limits);
+  const known = new Map(); // by content hash: the first file of that content
   const skipped = tooLarge.map(({ path, problem }) => ({ name: path, reason: problem }));
   let done = tooLarge.length;
   for (const batch of batches(fitting, store.info.limits)) {
@@ -128,7 +128,7 @@ async function learned(all, bar, text, signal) {
   }
   if (!known.size) throw new Error(`None of these files can be used. The first: ${skipped[0].name}: ${skipped[0].reason}.`);
   const receipt = await post("learn", { labels: Object.fromEntries([...known].map(([image, { label }]) => [image, label])) });
-  await follow(receipt);
+  await applyReceipt(receipt);
   return { receipt, skipped: [...skipped, ...receipt.skipped], seconds: (performance.now() - began) / 1000 };
 }
 
@@ -137,7 +137,7 @@ function report({ receipt, skipped, seconds }) {
   const headline = images
     ? `Learned ${plural(images, "image")} of ${classes(Object.keys(receipt.images).length)}`
     : "Nothing new in there: every image was known already";
-  say(`${headline}.`, undoing(receipt));
+  say(`${headline}.`, undoAction(receipt));
   return h(
     "div",
     { className: "report" },

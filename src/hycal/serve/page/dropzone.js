@@ -1,14 +1,14 @@
-// The two ways to choose files, for those who do not drop: images, or a whole folder.
+// Where files are dropped, with buttons that choose images or a whole folder instead.
 
 import { h } from "./dom.js";
-import { chosen } from "./files.js";
+import { chosenFiles } from "./files.js";
 
-/** Where files are dropped or chosen; `first` is what most people want here, "images" or "folder". */
-export function zone({ title, hint, take, first }) {
+/** Make a drop zone; `first` is the main button, "images" or "folder". */
+export function dropZone({ title, hint, take, first }) {
   const input = (properties) => {
     const element = h("input", { type: "file", multiple: true, className: "hidden", tabIndex: -1, "aria-hidden": "true", ...properties });
     element.addEventListener("change", () => {
-      const items = chosen(element);
+      const items = chosenFiles(element);
       element.value = "";
       if (items.length) take(items);
     });
