@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import io
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hycal import HyCal
 from hycal.embedding import EmbeddingCache
 from hycal.project import Project
-from hycal.project.answers import answer, rank
-from hycal.serve.schemas import AnswersOut
-from hycal.serve.serializers import describe_answer, encode_ranking
-from hycal.serve.service import SentImage
 from hycal.uncertainty.temperature import Calibration
 from tests.support.services import client_of, files, new_service, picture, teach
 
@@ -102,53 +97,6 @@ def test_answers_again_need_no_upload(taught):
     one = taught.post("/api/classify", files=files(picture("red", 9))).json()["answers"][0]
     again = taught.post("/api/answers", json={"images": [one["image"]]}).json()["answers"][0]
     assert again["candidates"] == one["candidates"]
-
-
-def test_answers_to_embeddings_have_the_shape_that_is_promised(taught, service):
-    state = service.project.state
-    rows = np.stack([example.row for example in state.examples])
-    found, ranked = answer(state, rows, top=3), rank(state, rows, top=3)
-    unknown = [number % 2 == 0 for number in range(len(found))]
-    told = AnswersOut.model_validate_json(encode_ranking(state, ranked, unknown, {"answering": 1.5}))
-    slowly = [
-        describe_answer(state, SentImage(str(number), None), item, flag)
-        for number, (item, flag) in enumerate(zip(found, unknown, strict=True))
-    ]
-    assert told == AnswersOut(model=state.hash, answers=slowly, milliseconds={"answering": 1.5})
-
-
-def test_embeddings_as_json_and_npy_give_the_same(taught, service):
-    rows = np.stack([example.row for example in service.state.examples])
-    by_json = taught.post("/api/classify-embeddings", json={"rows": rows.tolist()}).json()
-    buffer = io.BytesIO()
-    np.save(buffer, rows)
-    kind = {"content-type": "application/octet-stream"}
-    by_npy = taught.post("/api/classify-embeddings", content=buffer.getvalue(), headers=kind).json()
-    assert by_json["answers"] == by_npy["answers"]
-    clf = HyCal(fusion="image")
-    for label, class_ in service.state.classes.items():
-        clf.partial_fit(class_.rows, [label] * len(class_.rows), domain=class_.domain)
-    assert [best(answer) for answer in by_npy["answers"]] == clf.predict(rows).tolist()
-
-
-@pytest.mark.parametrize(
-    ("rows", "reason"),
-    [
-        (np.zeros((2, 48)), "float32"),
-        (np.zeros((2, 7), np.float32), "48"),
-        (np.zeros(48, np.float32), "shape"),
-        (np.full((1, 48), np.nan, np.float32), "NaN"),
-        (np.zeros((1, 48), np.float32), "all zeros"),
-        (np.array([{"a": 1}]), "no .npy file"),
-    ],
-)
-def test_embeddings_that_make_no_sense(taught, rows, reason):
-    buffer = io.BytesIO()
-    np.save(buffer, rows, allow_pickle=True)
-    kind = {"content-type": "application/octet-stream"}
-    answer = taught.post("/api/classify-embeddings", content=buffer.getvalue(), headers=kind)
-    assert answer.status_code == 400
-    assert reason in answer.json()["detail"]
 
 
 def test_correct_moves_an_image_and_is_on_the_disk_at_once(taught, service):
@@ -286,3 +234,9 @@ def test_the_openapi_document_describes_every_route(client):
         for method in methods.values():
             assert method["summary"], path
             assert "400" in method["responses"], path
+
+
+def test_the_document_of_the_server_names_every_route(client):
+    text = (Path(__file__).parents[2] / "docs" / "serve.md").read_text()
+    for path in client.get("/openapi.json").json()["paths"]:
+        assert path.partition("{")[0] in text, path
