@@ -75,7 +75,7 @@ def test_the_guide_edits_as_many_files_as_it_says():
         "src/hycal/commands/domains.py",
         "src/hycal/serve/routes.py",
         "src/hycal/serve/schemas.py",
-        "tests/serve/test_api.py",
+        "tests/serve/test_routes.py",
     ]
 
 
@@ -99,7 +99,7 @@ def test_the_command_works(copy):
 def test_the_endpoint_passes_its_test(copy):
     tests = [name for path, _, text in edits() if path.startswith("tests/") for name in re.findall(r"def (\w+)", text)]
     assert tests
-    run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/serve/test_api.py", "-k", " or ".join(tests))
+    run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/serve/test_routes.py", "-k", " or ".join(tests))
 
 
 def test_the_examples_keep_the_rules(copy):

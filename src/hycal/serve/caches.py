@@ -12,27 +12,27 @@ from hycal.project import ClassExamples, Example, State
 from hycal.validation import Label
 
 T = TypeVar("T")
-Shelves = Mapping[Label, ClassExamples]
+Classes = Mapping[Label, ClassExamples]
 
 _ONE_IN = 10  # classes may have changed
 
 
-def unchanged(before: Shelves, now: Shelves) -> bool:
+def unchanged(before: Classes, now: Classes) -> bool:
     """Whether no class changed."""
     return _count_changed(before, now) == 0
 
 
-def mostly_unchanged(before: Shelves, now: Shelves) -> bool:
+def mostly_unchanged(before: Classes, now: Classes) -> bool:
     """Whether at most 10% of the classes changed."""
     return _ONE_IN * _count_changed(before, now) <= len(now)
 
 
-def same_labels(before: Shelves, now: Shelves) -> bool:
+def same_labels(before: Classes, now: Classes) -> bool:
     """Whether the labels are the same, and at most 10% of the classes changed."""
     return before.keys() == now.keys() and mostly_unchanged(before, now)
 
 
-def _count_changed(before: Shelves, now: Shelves) -> int:
+def _count_changed(before: Classes, now: Classes) -> int:
     return sum(now.get(label) is not before.get(label) for label in {**before, **now})
 
 
@@ -47,12 +47,12 @@ class CachedResult(Generic[T]):
     """
 
     def __init__(
-        self, function: Callable[[State], T], *, valid: Callable[[Shelves, Shelves], bool] = unchanged
+        self, function: Callable[[State], T], *, valid: Callable[[Classes, Classes], bool] = unchanged
     ) -> None:
         self._function = function
         self._valid = valid
-        self._last: tuple[Shelves, T] | None = None
-        self._checked: Shelves | None = None  # the last result is valid for these; most requests have them
+        self._last: tuple[Classes, T] | None = None
+        self._checked: Classes | None = None  # the last result is valid for these; most requests have them
         self._computing = threading.Lock()
 
     def __call__(self, state: State) -> T:
@@ -64,7 +64,7 @@ class CachedResult(Generic[T]):
             self._checked = state.classes
             return self._last[1]
 
-    def _is_valid(self, before: Shelves, now: Shelves) -> bool:
+    def _is_valid(self, before: Classes, now: Classes) -> bool:
         return now is self._checked or self._valid(before, now)
 
     def last(self, state: State) -> T:
