@@ -1,5 +1,6 @@
 import csv
 import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -133,7 +134,7 @@ def test_a_refused_folder_and_a_refused_cache_are_told(tmp_path: Path, monkeypat
     result = run(folder, "--out", tmp_path / "x.npz", "--cache", tmp_path / "file")
     assert result.exit_code == 1 and "Choose another folder" in result.output
     with monkeypatch.context() as patch:
-        patch.setattr(embedding_command.tempfile, "TemporaryFile", refuse)
+        patch.setattr(tempfile, "TemporaryFile", refuse)
         result = run(folder, "--out", tmp_path / "x.npz")
         assert result.exit_code == 1 and "Permission denied. Choose a folder" in result.output
     monkeypatch.setattr(embedding_command, "write_table", refuse)

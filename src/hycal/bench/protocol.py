@@ -45,7 +45,8 @@ class Outcome:
     nbytes : int
         Bytes of state after the last step.
     gravity : Gravity or None
-        Which domain takes whose images after the last step; None where the domain is told, or there is one.
+        How often images of one domain are classified into another after the last step; None if the domain is given, or
+        is the only one.
     """
 
     correct: Counts

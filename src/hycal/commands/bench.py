@@ -89,7 +89,7 @@ def run_command(
     began = time.monotonic()
     with progress(console, *_PROGRESS, line=lambda done, of, _: f"{done} of {of} runs") as watch:
         summary = run_grid(cells, embedded, out, cluster=cluster or f"local:{jobs}", watch=watch)
-    _tell(console, summary, out, time.monotonic() - began)
+    _print_summary(console, summary, out, time.monotonic() - began)
 
 
 @app.command("embed")
@@ -175,7 +175,7 @@ def efficiency_command(out: Out) -> None:
     print_line(console, str(write_efficiency(out, measured)))
 
 
-def _tell(console: Console, summary: Summary, out: Path, seconds: float) -> None:
+def _print_summary(console: Console, summary: Summary, out: Path, seconds: float) -> None:
     for what, why in summary.impossible.items():
         print_line(console, f"{what}: {why}", label="not run", style="yellow", separator=" ")
     for where, count in summary.shortages.items():

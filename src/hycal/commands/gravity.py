@@ -60,7 +60,7 @@ def gravity_command(
     if as_json:
         typer.echo(json.dumps({name: one.as_json() for name, one in measured.items()}, indent=1))
         return
-    _print(Console(), measured)
+    _print_tables(Console(), measured)
 
 
 def _print_left_out(console: Console, left_out: LeftOut) -> None:
@@ -70,7 +70,7 @@ def _print_left_out(console: Console, left_out: LeftOut) -> None:
         print_line(console, f"{len(left_out.images):,} images are left out: the model does not know their class")
 
 
-def _print(console: Console, measured: Mapping[str, Gravity]) -> None:
+def _print_tables(console: Console, measured: Mapping[str, Gravity]) -> None:
     from hycal.gravity.tables import sheets
 
     for when, one in measured.items():

@@ -1,18 +1,20 @@
-"""Embedded domains: the training and test embeddings of labelled images."""
+"""Embeddings of labelled images: a table of them, and domains with training and test embeddings."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from hycal.data.readers import ListedImage
 from hycal.data.samples import ImageSet, Sample, Split
 from hycal.embedding.pipeline import embed
-from hycal.embedding.store import EmbeddingStore, Skipped, Tick
+from hycal.embedding.store import Embedded, EmbeddingStore, Skipped, Tick, space_of
+from hycal.embedding.table import EmbeddingTable
 from hycal.encoders.encoder import Encoder
 from hycal.validation import Floats
 
@@ -84,3 +86,17 @@ def images_digest(sets: Mapping[str, ImageSet], root: Path) -> str:
 def in_order(sets: Mapping[str, ImageSet]) -> list[tuple[str, Sample]]:
     """Return every sample with the name of its set: the training and the test images of a set, then the next set."""
     return [(name, sample) for name, images in sets.items() for split in _SPLITS for sample in images.of(split)]
+
+
+def embedding_table(images: Sequence[ListedImage], result: Embedded, encoder: Encoder) -> EmbeddingTable:
+    """Return the table of embedded images: `result` is what `embed` returned for their sources."""
+    kept = [images[position] for position in result.kept]
+    return EmbeddingTable(
+        rows=result.rows,
+        files=np.array([image.file for image in kept], dtype=np.str_),
+        labels=np.array([image.label for image in kept], dtype=np.str_),
+        domains=np.array([image.domain for image in kept], dtype=np.str_),
+        splits=np.array([image.split for image in kept], dtype=np.str_),
+        encoder=encoder.name,
+        fingerprint=space_of(encoder),
+    )

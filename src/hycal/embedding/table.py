@@ -1,9 +1,13 @@
-"""A table of embeddings in one .npz file: the rows, the origin of each row, and their encoder."""
+"""A table of embeddings in one .npz file: the rows, the origin of each row, and their encoder; and what it lacks."""
 
 from __future__ import annotations
 
+import csv
+import io
 import os
+import tempfile
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError
-from hycal.storage.atomic import replacing
+from hycal.storage.atomic import replacing, write_whole
 from hycal.storage.npz import load_arrays
 from hycal.validation import Floats
 
@@ -48,8 +53,7 @@ _COLUMNS = ("files", "labels", "domains", "splits")
 def write_table(path: str | os.PathLike[str], table: EmbeddingTable) -> None:
     """Write `table` to `path`, and replace an old file in one step. Equal tables give equal bytes."""
     target = Path(path)
-    if not target.parent.is_dir():
-        raise HyCalError(f"Cannot write {target}: the folder {target.parent} does not exist. Make it first.")
+    _check_folder(target)
     columns: dict[str, Any] = {name: getattr(table, name) for name in _COLUMNS}
     with replacing(target) as file:
         np.savez(
@@ -59,6 +63,46 @@ def write_table(path: str | os.PathLike[str], table: EmbeddingTable) -> None:
             fingerprint=np.array(table.fingerprint),
             **columns,
         )
+
+
+def check_table_target(path: Path) -> None:
+    """Raise if a table cannot be written to `path`, or would replace another kind of file: before hours of work."""
+    _check_folder(path)
+    if path.exists() and not is_table(path):
+        raise HyCalError(
+            f"{path} exists and is not a table of embeddings, so it is not replaced. Choose another name for --out."
+        )
+    try:
+        tempfile.TemporaryFile(dir=path.absolute().parent).close()
+    except OSError as error:
+        raise HyCalError(
+            f"Cannot write to the folder {path.parent}: {error.strerror}. Choose a folder that may be written."
+        ) from None
+
+
+def _check_folder(path: Path) -> None:
+    if not path.absolute().parent.is_dir():
+        raise HyCalError(f"Cannot write {path}: the folder {path.parent} does not exist. Make it first.")
+
+
+def skipped_report(table: Path) -> Path:
+    """Return the path of the report that lists the files missing in a table."""
+    return table.with_name(f"{table.name}.skipped.csv")
+
+
+def write_skipped(table: Path, skipped: Sequence[Skipped]) -> Path | None:
+    """Write the report beside the table and return its path; if no file was skipped, remove an old report."""
+    report = skipped_report(table)
+    if not skipped:
+        report.unlink(missing_ok=True)
+        return None
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["file", "reason"])
+    writer.writerows((skip.name, skip.reason) for skip in skipped)
+    # A name that is not Unicode is written with escapes.
+    write_whole(report, text.getvalue().encode("utf-8", errors="backslashreplace"))
+    return report
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:

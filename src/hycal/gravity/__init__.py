@@ -1,4 +1,8 @@
-"""Domain Gravity, measured: which domain takes whose images, for any fitted model."""
+"""Domain Gravity: how often images of one domain are classified into another, for any fitted model, and why.
+
+`bench` and `commands` may import it; it imports `classifiers`, `base`, `state` and below.
+It never reads images or files, and never changes the model that it measures.
+"""
 
 from hycal.gravity.drift import Drift
 from hycal.gravity.entropy import Variety, variety

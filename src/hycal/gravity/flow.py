@@ -1,4 +1,4 @@
-"""Which domain takes whose images."""
+"""The flow between domains: how often images of one domain are classified into another."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ CLAIMS: Mapping[tuple[str, str], int] = {
 
 @dataclass(frozen=True, eq=False)
 class Gravity:
-    """Which domain takes whose images, what that does to each, and what each domain is like.
+    """How often images of one domain are classified into another, the effect on each domain, and its properties.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ _AT_ONCE = 256
 
 @dataclass(frozen=True)
 class ClassAdvice:
-    """One class: how often its images would be told right unseen, what it is taken for, and what to do.
+    """One class: its leave-one-out accuracy, the class it is taken for, and what to do.
 
     The only image of a class is not judged: `left_out` is then 0 of 0.
     """
