@@ -16,7 +16,7 @@ from hycal.embedding import EmbeddingTable, write_table
 from hycal.errors import HyCalError
 from hycal.gravity import Gravity
 from hycal.project import Arrival, State
-from hycal.project.inputs import held_out, to_learn
+from hycal.project.inputs import held_out_images, to_learn
 from tests.support.encoders import TinyEncoder
 from tests.support.images import picture
 from tests.support.projects import SPACE, WIDTH, example, new_project
@@ -65,7 +65,7 @@ def test_evaluate_and_gravity_judge_a_model_on_the_same_images(tmp_path, photos,
 
 def test_what_is_learned_and_what_judges_share_only_the_images_of_no_split(photos, state):
     images, left_out = to_learn(photos)
-    judging = held_out(photos, state)
+    judging = held_out_images(photos, state)
     learned, held = {image.source.name for image in images}, {image.name for image in judging.images}
     assert learned & held == {str(path) for path in (photos / "art").rglob("*.png")}
     assert learned | held == {str(path) for path in photos.rglob("*.png")}
@@ -84,20 +84,20 @@ def test_a_manifest_and_a_table_say_the_same_as_the_folder(tmp_path, photos, sta
     files = np.array([path.as_posix() for path in images])
     table = EmbeddingTable(rows, files, labels, domains, splits, "tiny", SPACE.fingerprint)
     write_table(tmp_path / "photos.npz", table)
-    held, listed = held_out(photos / "list.csv", state), held_out(tmp_path / "photos.npz", state)
+    held, listed = held_out_images(photos / "list.csv", state), held_out_images(tmp_path / "photos.npz", state)
     assert Counter(held.labels) == Counter(listed.labels) == JUDGING
     np.testing.assert_array_equal(listed.images, rows[splits != "train"])
     assert held.left_out.splits == listed.left_out.splits == {"train": 10}
     nowhere = np.full(len(images), "")
     write_table(tmp_path / "plain.npz", EmbeddingTable(rows, files, labels, nowhere, splits, "tiny", SPACE.fingerprint))
     with pytest.raises(HyCalError, match=r"None of the 18 images .* the first label is 'one'"):  # of two domains
-        held_out(tmp_path / "plain.npz", state)
+        held_out_images(tmp_path / "plain.npz", state)
 
 
 def test_a_class_of_another_domain_counts_where_only_one_has_that_name(tmp_path, photos):
     project = new_project(tmp_path / "model.hycal")
     project.learn([Arrival("letter/one", example("letter/one", 0)), Arrival("art/two", example("art/two", 0))])
-    judging = held_out(photos, project.state)
+    judging = held_out_images(photos, project.state)
     assert Counter(judging.labels) == {"letter/one": 9, "art/two": 9}
     with pytest.raises(HyCalError, match=r"None of the 0 images in .* belongs to a class of the model"):
-        held_out(photos / "digit" / "train" / "one", project.state)
+        held_out_images(photos / "digit" / "train" / "one", project.state)

@@ -9,7 +9,7 @@ from hycal.classifiers import METHODS
 from hycal.data import load_xd8
 from hycal.errors import HyCalError
 from hycal.project import Arrival, Example, Space, changes, empty_state
-from hycal.project.methods import remade, trials
+from hycal.project.methods import remake, trials
 from hycal.validation import unit_rows
 from tests.support.projects import SPACE, WIDTH, arrivals, new_project, pets_and_cars
 
@@ -27,9 +27,9 @@ def test_it_is_the_model_that_learned_with_the_method(method, texts):
     state = learned("NCM")
     if method in NEED_TEXT and texts is None:
         with pytest.raises(HyCalError, match="needs a text embedding"):
-            remade(state, method)
+            remake(state, method)
         return
-    other, receipt = remade(state, method)
+    other, receipt = remake(state, method)
     assert other.hash == learned(method).hash == receipt.after
     assert receipt.before == state.hash and sum(receipt.images.values()) == 9
     assert [example.name for example in other.examples] == [example.name for example in state.examples]
@@ -37,9 +37,9 @@ def test_it_is_the_model_that_learned_with_the_method(method, texts):
 
 def test_it_can_be_stored_and_taken_back(tmp_path):
     project = pets_and_cars(tmp_path / "p.hycal")
-    other, receipt = remade(project.state, "HierarchicalHyCal")
+    other, receipt = remake(project.state, "HierarchicalHyCal")
     stored = project.create(tmp_path / "other.hycal", other)
-    assert project.create(tmp_path / "same.hycal", remade(stored.state, "HyCal")[0]).state.hash == project.state.hash
+    assert project.create(tmp_path / "same.hycal", remake(stored.state, "HyCal")[0]).state.hash == project.state.hash
     assert stored.state.hash == receipt.after
     stored.undo()
     assert stored.state.labels == ()
@@ -57,7 +57,7 @@ def test_trials_judge_images_that_the_model_never_saw():
     found = {trial.method: trial for trial in trials(state, names)}
     assert list(found) == names and "needs a text embedding" in found["ZeroShot"].problem
     for name in ("NCM", "HierarchicalHyCal"):
-        held_out = remade(state, name)[0].classifier.leave_one_out()
+        held_out = remake(state, name)[0].classifier.leave_one_out()
         several = held_out.samples.counts > 1
         score = found[name].left_out
         assert (score.right, score.total) == (held_out.hits[several].sum(), several.sum())

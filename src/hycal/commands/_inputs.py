@@ -23,7 +23,7 @@ from hycal.validation import Floats, Label
 if TYPE_CHECKING:
     from hycal.encoders.catalog import Backend
     from hycal.project import Project, State
-    from hycal.project.inputs import HeldOut
+    from hycal.project.inputs import HeldOutImages
 
 DEFAULT_ENCODER = "builtin"
 
@@ -125,7 +125,9 @@ class HeldOutRows:
     skipped: tuple[Skipped, ...] = ()
 
 
-def embed_held_out(inputs: HeldOut, state: State, choice: EncoderChoice, *, summary: Console | None) -> HeldOutRows:
+def embed_held_out(
+    inputs: HeldOutImages, state: State, choice: EncoderChoice, *, summary: Console | None
+) -> HeldOutRows:
     """Embed the images that judge a model, unless they are embeddings already; print a summary on `summary`."""
     from hycal.project.encoder import encoder_of
 

@@ -24,7 +24,7 @@ from hycal.commands._output import (
 )
 from hycal.project import Project
 from hycal.project.evaluation import Evaluation, best_labels, evaluate
-from hycal.project.inputs import held_out
+from hycal.project.inputs import held_out_images
 
 _SHOWN = 10
 
@@ -48,7 +48,7 @@ def evaluate_command(
     Example: hycal evaluate photos.hycal photos/flowers
     """
     state = Project(model).state
-    inputs = held_out(folder, state, domain=domain)
+    inputs = held_out_images(folder, state, domain=domain)
     asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=None)
     found = evaluate(state, zip(asked.labels, best_labels(state, asked.rows), strict=True))
     skipped = (*inputs.left_out.all, *asked.skipped)

@@ -47,10 +47,10 @@ def gravity_command(
     """
     from hycal.gravity import measure_calibration
     from hycal.project import Project
-    from hycal.project.inputs import held_out
+    from hycal.project.inputs import held_out_images
 
     console, state = Console(stderr=True), Project(model).state
-    inputs = held_out(source, state)
+    inputs = held_out_images(source, state)
     _print_left_out(console, inputs.left_out)
     asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=console)
     measured = measure_calibration(state.classifier, asked.rows, asked.labels)

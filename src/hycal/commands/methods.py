@@ -16,7 +16,7 @@ from hycal.commands._options import Json, Model, NewModel
 from hycal.commands._output import print_json, print_line, print_receipt, print_table, report_errors, score_json
 from hycal.errors import HyCalError
 from hycal.project import Project
-from hycal.project.methods import Trial, remade, trials
+from hycal.project.methods import Trial, remake, trials
 
 _NAMES = ", ".join(METHODS)
 
@@ -65,7 +65,7 @@ def remake_command(
     state = Project(model).state
     if not state.classes:
         raise HyCalError(f"{model} has no classes yet, so there is nothing to make anew. Learn a folder first.")
-    following, receipt = remade(state, method)
+    following, receipt = remake(state, method)
     print_receipt(Project.create(out, following), receipt, as_json=as_json)
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from hycal.commands._options import FirstModel, Json, Model
 from hycal.commands._output import FOUND_SOMETHING, plain, print_json, print_line, print_table, report_errors
-from hycal.project import Entry, Project, State
+from hycal.project import HistoryEntry, Project, State
 from hycal.project.diff import compare
 
 
@@ -126,6 +126,6 @@ def _counts(state: State, domain: str) -> dict[str, int]:
     return {"classes": len(labels), "images": sum(len(state.classes[label].examples) for label in labels)}
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def _entry(entry: HistoryEntry) -> dict[str, Any]:
     fields = ("when", "action", "what", "before", "after")
     return {**{name: getattr(entry, name) for name in fields}, "undoable": entry.undo is not None}

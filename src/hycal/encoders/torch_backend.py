@@ -17,7 +17,7 @@ from hycal.encoders.tokenizer import ClipTokenizer
 
 
 @dataclass(frozen=True)
-class _Model:
+class _TorchModel:
     """The towers of a model of either library, as functions on tensors, and the length of its texts."""
 
     image: Callable[[Any], Any]
@@ -51,7 +51,7 @@ def _device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _transformers(located: Located) -> _Model:
+def _transformers(located: Located) -> _TorchModel:
     library = load_extra("transformers", extra="torch", why="The back end transformers")
     model = library.CLIPModel.from_pretrained(str(located.folder), local_files_only=True).eval().to(_device())
 
@@ -61,14 +61,14 @@ def _transformers(located: Located) -> _Model:
     def text(ids: Any) -> Any:
         return model.text_projection(model.text_model(input_ids=ids).pooler_output)
 
-    return _Model(image, text, model.config.text_config.max_position_embeddings)
+    return _TorchModel(image, text, model.config.text_config.max_position_embeddings)
 
 
-def _open_clip(located: Located) -> _Model:
+def _open_clip(located: Located) -> _TorchModel:
     library = load_extra("open_clip", extra="torch", why="The back end open_clip")
     # The configuration in the folder says whether the model uses quick_gelu; the name of the architecture does not.
     model = library.create_model(f"local-dir:{located.folder}").eval().to(_device())
-    return _Model(model.encode_image, model.encode_text, int(model.context_length))
+    return _TorchModel(model.encode_image, model.encode_text, int(model.context_length))
 
 
-_LOADERS: dict[str, Callable[[Located], _Model]] = {"transformers": _transformers, "open_clip": _open_clip}
+_LOADERS: dict[str, Callable[[Located], _TorchModel]] = {"transformers": _transformers, "open_clip": _open_clip}

@@ -1,4 +1,8 @@
-"""Projects: a model file with the images behind it, its history, and exact undo. No command line, no web."""
+"""Projects: a model file with its images, history and exact undo; learning, answers, evaluation and advice.
+
+`serve` and `commands` import it.
+It never prints, never parses a command line, and never speaks HTTP.
+"""
 
 from hycal.project.changes import Arrival, Receipt
 from hycal.project.examples import ClassExamples, Example
@@ -6,7 +10,7 @@ from hycal.project.labels import class_label, split_label
 from hycal.project.lookup import Target, find, find_class
 from hycal.project.methods import DEFAULT_METHOD, empty_state
 from hycal.project.project import Project, load
-from hycal.project.state import LENGTH, UNDO_DEPTH, Entry, Space, State, gone
+from hycal.project.state import LENGTH, UNDO_DEPTH, HistoryEntry, Space, State, lost_images
 from hycal.storage.locks import LockedError
 
 __all__ = [
@@ -15,8 +19,8 @@ __all__ = [
     "UNDO_DEPTH",
     "Arrival",
     "ClassExamples",
-    "Entry",
     "Example",
+    "HistoryEntry",
     "LockedError",
     "Project",
     "Receipt",
@@ -27,7 +31,7 @@ __all__ = [
     "empty_state",
     "find",
     "find_class",
-    "gone",
     "load",
+    "lost_images",
     "split_label",
 ]

@@ -1,6 +1,6 @@
-"""Advice from the learned images alone: each is judged by the model that never saw it.
+"""Advice from the leave-one-out accuracy of a model on its own images.
 
-Are there enough images of a class? Which classes are taken for one another? Which images look mislabelled?
+Are there enough images of a class? Which classes are confused? Which images look mislabelled?
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hycal.project.examples import Example
 from hycal.project.state import State
 from hycal.validation import Floats, Label
 
-FEW = 5  # below this an estimate says next to nothing
+FEW = 5  # images; an estimate from fewer is too uncertain
 GOOD = 0.9
 _NEIGHBOURS = 5
 _AT_ONCE = 256
@@ -25,9 +25,9 @@ _AT_ONCE = 256
 
 @dataclass(frozen=True)
 class ClassAdvice:
-    """One class: its leave-one-out accuracy, the class it is taken for, and what to do.
+    """Advice on one class: its leave-one-out accuracy, the class it is most often confused with, and what to do.
 
-    The only image of a class is not judged: `left_out` is then 0 of 0.
+    A class of one image cannot be judged without it: `left_out` is then 0 of 0.
     """
 
     label: Label
@@ -70,7 +70,7 @@ class Advice:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """Learned images of classes of two or more: which, their true and predicted class as columns, and whether right."""
+    """The learned images of classes with two or more: numbers, true and predicted columns, and which are right."""
 
     numbers: npt.NDArray[np.intp]
     columns: npt.NDArray[np.intp]
@@ -85,10 +85,10 @@ class _Judged:
 
 
 def advise(state: State) -> Advice:
-    """Return advice on a model with two classes at least.
+    """Return advice on a model with at least two classes.
 
-    Costs about as much as an answer to every learned image. The only image of a class is not judged: without it the
-    class would not be there.
+    It costs about as much as one prediction for every learned image. The only image of a class is not judged: without
+    it the class would not exist.
     """
     if len(state.labels) < 2:
         raise HyCalError("Advice needs two classes at least, or nothing can be mistaken. Learn another class first.")
@@ -130,7 +130,7 @@ def _advice(score: Score, worst: Confusion | None) -> str:
 
 
 def _suspects(state: State, left: _Judged, columns: npt.NDArray[np.intp]) -> tuple[Suspect, ...]:
-    """Return the images that both the model without them and their nearest neighbours give to one other class."""
+    """Return the images that the model without them and their nearest neighbours both put in the same other class."""
     candidates = np.flatnonzero(~left.right)
     if not len(candidates):
         return ()

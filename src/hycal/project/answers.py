@@ -1,4 +1,4 @@
-"""Answers to images, with the evidence: shares of cosine and distance, and the nearest learned images."""
+"""Answers to images: ranked classes with probabilities, the evidence for each, and a map of all classes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEIGHBOURS = 3
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A learned image near the query, by the cosine of their embeddings."""
+    """A learned image near the query, and the cosine of their embeddings."""
 
     label: Label
     similarity: float
@@ -31,12 +31,12 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Parts:
-    """What HyCal's score s in [0, 1] is made of.
+    """The parts of HyCal's score s in [0, 1].
 
     Attributes
     ----------
     weight : float
-        How much the distance counts; the rest is the cosine's.
+        Weight w of the distance; the cosine has 1 - w.
     cosine, distance : float
         Cosine to the class mean, and squared Mahalanobis distance.
     cosine_share, distance_share : float
@@ -129,8 +129,8 @@ def answer(
     why : bool, default=False
         Add the evidence to every candidate.
     temperature : float, optional
-        What scores are divided by to make probabilities of them; by default that of the model, which is fitted to
-        held-out images at the first call for each state.
+        Probabilities are the softmax of scores / temperature. By default the model's own, which the first call for
+        each state fits to leave-one-out scores.
     """
     _check_classes(state)
     queries = np.asarray(rows, dtype=np.float32)
@@ -162,7 +162,7 @@ def _temperature(state: State, given: float | None) -> float:
 
 
 def nearest(query: Floats, label: Label, class_: ClassExamples, most: int) -> tuple[Neighbour, ...]:
-    """Return the `most` examples of a class that are nearest to a unit query."""
+    """Return the `most` examples of a class with the largest cosine to a unit query."""
     similarities = class_.rows @ query
     order = np.argsort(-similarities, kind="stable")[:most]
     return tuple(Neighbour(label, float(similarities[number]), class_.examples[number]) for number in order)

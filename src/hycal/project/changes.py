@@ -1,4 +1,4 @@
-"""The operations on a project: from one whole state to the next, or a HyCalError and nothing has changed."""
+"""The operations on a project: each returns the next state and a receipt, or raises HyCalError."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hycal.errors import HyCalError
 from hycal.project.examples import ClassExamples, Example
 from hycal.project.labels import check_class_name, check_length, check_name, class_label, split_label
 from hycal.project.lookup import Target, find, look_up
-from hycal.project.state import Changes, Entry, State, appended, now, purged, taken_back, undoable
+from hycal.project.state import Changes, HistoryEntry, State, append_entry, drop_all_undo, drop_undo, last_undoable, now
 from hycal.state.steps import Step
 from hycal.validation import Floats, Label, check_label, check_one_kind
 
@@ -40,9 +40,9 @@ class Receipt:
         Images learned, or forgotten, by class.
     skipped : tuple of Skipped
     undoable : bool
-        Whether `undo` can take it back; False after a purge: nothing of what was forgotten is in the file any more.
+        Whether `undo` can reverse it; False after `forget_for_good`, which removes the undo data from the file.
     touched : tuple of labels
-        Classes that appeared, changed or are gone.
+        Classes that were added, changed or removed.
     """
 
     action: str
@@ -61,7 +61,7 @@ Outcome = tuple[State, Receipt]
 
 
 def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Outcome:
-    """Learn images; an image that is known already is not counted twice.
+    """Learn images; an image that the project knows already is skipped.
 
     Parameters
     ----------
@@ -70,15 +70,15 @@ def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats]
     texts : mapping of label to text embedding, optional
         Used for classes that have none yet.
     """
-    fresh, skipped = _news(state, arrivals)
-    changes = {label: _grown(state, label, examples, texts or {}) for label, examples in fresh.items()}
+    fresh, skipped = _new_examples(state, arrivals)
+    changes = {label: _class_with(state, label, examples, texts or {}) for label, examples in fresh.items()}
     counts = {label: len(examples) for label, examples in fresh.items()}
-    what = told(counts) if counts else "no new images"
-    return _step(state, changes, "learn", what, counts, skipped, memo=remembered(state, changes, fresh))
+    what = describe_counts(counts) if counts else "no new images"
+    return _step(state, changes, "learn", what, counts, skipped, memo=memo_after(state, changes, fresh))
 
 
 def correct(state: State, example: Example, label: str, texts: Mapping[str, Floats] | None = None) -> Outcome:
-    """Say what an image shows: it is learned as `label`, and forgotten as anything else."""
+    """Learn an image as `label`, and forget it as any other class."""
     known = state.label_of.get(example.identity)
     if known == label:
         return state, _unchanged(state, "correct", f"the image was {label} already")
@@ -87,23 +87,23 @@ def correct(state: State, example: Example, label: str, texts: Mapping[str, Floa
     taken: dict[Label, ClassExamples | None] = {}
     if known is not None:
         taken[known] = state.classes[known].without([example.identity])
-    grown = _grown(state, label, [example], texts or {})
+    grown = _class_with(state, label, [example], texts or {})
     what = f"1 image is {label}" + ("" if known is None else f", not {known}")
-    memo = remembered(state, {label: grown}, {label: [example]})
+    memo = memo_after(state, {label: grown}, {label: [example]})
     return _step(state, {**taken, label: grown}, "correct", what, {label: 1}, memo=memo)
 
 
 def forget(state: State, target: Target) -> Outcome:
-    """Forget classes or images: afterwards the model is the one that never saw them."""
+    """Forget classes or images: the model becomes the one that never learned them."""
     changes: dict[Label, ClassExamples | None] = {}
     for label, identities in target.images.items():
         changes[label] = state.classes[label].without(identities)
     counts = {label: len(state.classes[label].examples) - _size(class_) for label, class_ in changes.items()}
-    return _step(state, changes, "forget", told(counts), counts)
+    return _step(state, changes, "forget", describe_counts(counts), counts)
 
 
 def rename(state: State, old: Target, new: str) -> Outcome:
-    """Rename a class, or every class of a domain. No answer changes but for its name."""
+    """Rename a class, or every class of a domain. Predictions change only in that name."""
     names = _new_names(state, old, new)
     if all(label == renamed for label, renamed in names.items()):
         return state, _unchanged(state, "rename", f"{old.name} has that name already")
@@ -120,14 +120,14 @@ def rename(state: State, old: Target, new: str) -> Outcome:
 
 
 def merge(state: State, other: State) -> Outcome:
-    """Learn all that `other` learned; an image that both know counts once."""
+    """Learn every image of `other`; an image that both have counts once."""
     _check_alike(state, other)
     arrivals = [
         Arrival(label, example)  # type: ignore[arg-type]
         for label, class_ in other.classes.items()
         for example in class_.examples
     ]
-    fresh, skipped = _news(state, arrivals)
+    fresh, skipped = _new_examples(state, arrivals)
     changes = {
         label: ClassExamples.of(
             (state.classes.get(label) or other.classes[label]).domain,
@@ -137,26 +137,26 @@ def merge(state: State, other: State) -> Outcome:
         for label, examples in fresh.items()
     }
     counts = {label: len(examples) for label, examples in fresh.items()}
-    what = f"{told(counts)} from another model" if counts else "no new images"
+    what = f"{describe_counts(counts)} from another model" if counts else "no new images"
     return _step(state, changes, "merge", what, counts, skipped, memo={**other.memo, **state.memo})
 
 
 def undo(state: State, *, when: str = "") -> Outcome:
-    """Take back the last change that was not taken back yet: the model is what it was before, to the byte."""
-    entry = undoable(state.history)
+    """Reverse the last change that can be reversed: the model is the earlier one, to the byte."""
+    entry = last_undoable(state.history)
     if entry is None or entry.undo is None:
         raise HyCalError("There is nothing to undo: no change was made yet, or the earlier ones are out of reach.")
-    earlier = state.changed(entry.undo.classes, memo=entry.undo.memo)
+    earlier = state.with_classes(entry.undo.classes, memo=entry.undo.memo)
     if earlier.hash != entry.before:
         raise HyCalError(
             f"The undo data of {entry.action!r} is damaged: it does not lead to {entry.before}. Nothing changed."
         )
     what = f"{entry.action}: {entry.what}"
-    note = Entry(when or now(), "undo", what, state.hash, earlier.hash)
+    note = HistoryEntry(when or now(), "undo", what, state.hash, earlier.hash)
     counts = {label: _size(class_) for label, class_ in entry.undo.classes.items()}
-    history = appended(taken_back(state.history, entry), note)
-    following = earlier.noted(history, version=state.version + 1)
-    left = undoable(following.history) is not None
+    history = append_entry(drop_undo(state.history, entry), note)
+    following = earlier.with_history(history, version=state.version + 1)
+    left = last_undoable(following.history) is not None
     return following, Receipt("undo", what, state.hash, earlier.hash, counts, undoable=left, touched=tuple(counts))
 
 
@@ -173,8 +173,8 @@ def _step(
     if not changes:
         return state, replace(_unchanged(state, action, what), skipped=tuple(skipped))
     check_one_kind(label for label, class_ in {**state.classes, **changes}.items() if class_ is not None)
-    following = state.changed(changes, memo=memo)
-    recorded = state.recorded(following, changes, action=action, what=what)
+    following = state.with_classes(changes, memo=memo)
+    recorded = state.with_entry(following, changes, action=action, what=what)
     return recorded, Receipt(action, what, state.hash, following.hash, counts, tuple(skipped), touched=tuple(changes))
 
 
@@ -182,8 +182,8 @@ def _unchanged(state: State, action: str, what: str) -> Receipt:
     return Receipt(action, what, state.hash, state.hash, {}, undoable=False)
 
 
-def _news(state: State, arrivals: Sequence[Arrival]) -> tuple[dict[Label, list[Example]], list[Skipped]]:
-    """Return what is new by label, and what is not, with the reason."""
+def _new_examples(state: State, arrivals: Sequence[Arrival]) -> tuple[dict[Label, list[Example]], list[Skipped]]:
+    """Return the new images by label, and the others with the reason why they are skipped."""
     known = dict(state.label_of)
     fresh: dict[Label, list[Example]] = defaultdict(list)
     skipped = []
@@ -200,7 +200,7 @@ def _news(state: State, arrivals: Sequence[Arrival]) -> tuple[dict[Label, list[E
     return dict(fresh), skipped
 
 
-def _grown(state: State, label: Label, examples: Sequence[Example], texts: Mapping[str, Floats]) -> ClassExamples:
+def _class_with(state: State, label: Label, examples: Sequence[Example], texts: Mapping[str, Floats]) -> ClassExamples:
     check_label(label)
     _check_rows(state, examples)
     old = state.classes.get(label)
@@ -210,21 +210,21 @@ def _grown(state: State, label: Label, examples: Sequence[Example], texts: Mappi
 
 
 def _check_rows(state: State, examples: Sequence[Example]) -> None:
-    """Refuse embeddings that are not unit rows of this project's space: the file could not be read again."""
+    """Refuse embeddings that are not unit rows of the project's space: a file with them could not be read."""
     for example in examples:
         row = example.row
         sound = row.dtype == np.float32 and row.shape == (state.space.dimension,)
-        if not sound or not abs(float(row @ row) - 1.0) < _UNIT:  # written so that NaN is wrong too
+        if not sound or not abs(float(row @ row) - 1.0) < _UNIT:  # `not <` also refuses NaN
             raise HyCalError(
                 f"{example.name or 'An image'} has an embedding of type {row.dtype} and shape {row.shape}; expected a "
                 f"unit float32 vector of {state.space.dimension} numbers. Embed it with {state.space.name!r}."
             )
 
 
-def remembered(
+def memo_after(
     state: State, changes: Mapping[Label, ClassExamples], fresh: Mapping[Label, Sequence[Example]]
 ) -> Mapping[str, object]:
-    """Return the method's memo once the news are learned, domain after domain."""
+    """Return the method's memo after it has learned the `fresh` images, domain by domain."""
     by_domain: dict[str, dict[Label, Floats]] = defaultdict(dict)
     for label, examples in fresh.items():
         by_domain[changes[label].domain][label] = np.stack([example.row for example in examples])
@@ -276,8 +276,8 @@ def _check_alike(state: State, other: State) -> None:
         )
 
 
-def told(counts: Mapping[Label, int]) -> str:
-    """Return images by class in words."""
+def describe_counts(counts: Mapping[Label, int]) -> str:
+    """Describe how many images of how many classes, as in "3 images of 2 classes"."""
     return f"{_images(counts)} of {_classes(counts)}"
 
 
@@ -291,17 +291,19 @@ def _classes(counts: Mapping[Label, int]) -> str:
 
 
 def forget_for_good(state: State, name: str) -> Outcome:
-    """Forget a class, a domain or an image, also one that was forgotten before and that the undo could bring back.
+    """Forget a class, a domain or an image, also one that is only in the undo data because it was forgotten before.
 
-    The undo is emptied: of earlier models only the hashes stay.
+    All undo data is removed. The history keeps the hashes of earlier models.
     """
-    former = None if look_up(state, name) else _former(state, name)
-    following, receipt = forget(state, find(state, name)) if former is None else _noted(state, former)
-    return following.noted(purged(following.history), version=following.version), replace(receipt, undoable=False)
+    former = None if look_up(state, name) else _find_in_undo(state, name)
+    following, receipt = forget(state, find(state, name)) if former is None else _record_erasure(state, former)
+    return following.with_history(drop_all_undo(following.history), version=following.version), replace(
+        receipt, undoable=False
+    )
 
 
-def _former(state: State, name: str) -> Target | None:
-    """Return the class, domain or image of that name that the latest undo would bring back."""
+def _find_in_undo(state: State, name: str) -> Target | None:
+    """Return the class, domain or image of that name in the latest undo data that has it."""
     for undo in [entry.undo for entry in reversed(state.history) if entry.undo is not None]:
         before = {label: class_ for label, class_ in undo.classes.items() if class_ is not None}
         found = look_up(replace(state, classes={**state.classes, **before}), name)
@@ -310,13 +312,13 @@ def _former(state: State, name: str) -> Target | None:
     return None
 
 
-def _noted(state: State, former: Target) -> Outcome:
-    """Return the same model with an entry about what was forgotten before."""
+def _record_erasure(state: State, former: Target) -> Outcome:
+    """Return the same model with a history entry about images that were forgotten before."""
     counts = {
         label: sum(identity not in state.label_of for identity in identities)
         for label, identities in former.images.items()
     }
-    what = f"{told(counts)}, forgotten before"
-    history = appended(state.history, Entry(now(), "forget", what, state.hash, state.hash))
-    following = state.noted(history, version=state.version + 1)
+    what = f"{describe_counts(counts)}, forgotten before"
+    history = append_entry(state.history, HistoryEntry(now(), "forget", what, state.hash, state.hash))
+    following = state.with_history(history, version=state.version + 1)
     return following, Receipt("forget", what, state.hash, state.hash, counts)

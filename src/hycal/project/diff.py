@@ -1,4 +1,4 @@
-"""What one model knows and another does not."""
+"""The difference between two models: settings, classes and images."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hycal.validation import Label
 
 @dataclass(frozen=True)
 class ClassChange:
-    """How many images of a class only the first model has, only the second, and both."""
+    """Numbers of images of one class: in the first model only, in the second only, in both."""
 
     only_first: int
     only_second: int
@@ -25,13 +25,13 @@ class Difference:
     Attributes
     ----------
     settings : mapping of str to (str, str)
-        What differs of method, parameters and encoder: first and second.
+        Method, parameters and encoder that differ: their values in the first and in the second.
     only_first, only_second : mappings of label to int
         Classes that only one has, and their images.
     changed : mapping of label to ClassChange
-        Classes that both have, but not with the same images.
+        Classes of both models with different images.
     same : int
-        Classes that both have with the same images.
+        Number of classes of both models with the same images.
     """
 
     settings: Mapping[str, tuple[str, str]]
@@ -42,12 +42,12 @@ class Difference:
 
     @property
     def equal(self) -> bool:
-        """Whether the models are the same."""
+        """Whether the models are equal."""
         return not (self.settings or self.only_first or self.only_second or self.changed)
 
 
 def compare(first: State, second: State) -> Difference:
-    """Return how two models differ; their histories, names of images and thumbnails do not count."""
+    """Return the difference between two models. Histories, names of images and thumbnails are not compared."""
     mine, theirs = _settings(first), _settings(second)
     common = [label for label in first.labels if label in second.classes]
     differing = [label for label in common if first.classes[label].digest != second.classes[label].digest]

@@ -1,4 +1,4 @@
-"""The encoder that a project was learned with: its space, loading it, refusing another one, embedding class names."""
+"""The encoder of a project: its space, loading it, refusing another one, and embeddings of class names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def space(encoder: Encoder) -> Space:
 
 
 def encoder_of(state: State, name: str | None, weights: Path | None) -> Encoder:
-    """Load the encoder that a project was learned with, or say why the one asked for is not it.
+    """Load the encoder that a project was learned with; refuse another one.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def encoder_of(state: State, name: str | None, weights: Path | None) -> Encoder:
     name : str or None
         The encoder that the user asked for; None for the one that the project names.
     weights : Path or None
-        Where its weights are, if not in their usual place.
+        Where its weights are; by default in their usual place.
     """
     from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
 
@@ -62,7 +62,7 @@ def check_encoder(state: State, encoder: Encoder) -> None:
 
 
 def text_embeddings(labels: Iterable[Label], encoder: Encoder) -> dict[str, Floats]:
-    """Return the text embedding of each class name, in the prompt of the paper; none without a text tower."""
+    """Return the text embedding of each class name, in the prompt of the paper; {} if the encoder has no text tower."""
     wanted = [str(label) for label in labels]
     if not encoder.has_text or not wanted:
         return {}

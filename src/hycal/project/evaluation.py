@@ -1,4 +1,4 @@
-"""How often a model is right: over all, by domain, by class, and by how many images a class was learned from."""
+"""The accuracy of a model on a test: overall, by domain, by class, and by the number of learned images."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ SHOTS = (0, 1, 2, 5, 10, 20, 50)
 
 @dataclass(frozen=True)
 class Score:
-    """How many were right, of how many."""
+    """Number of right answers and number of images."""
 
     right: int
     total: int
 
     @property
     def accuracy(self) -> float:
-        """The share that was right."""
+        """Share of right answers; NaN if there are no images."""
         return self.right / self.total if self.total else float("nan")
 
     @property
     def standard_error(self) -> float:
-        """How far chance moves the accuracy: its standard deviation, were the images drawn again."""
+        """Standard error of the accuracy, for images drawn independently."""
         return sqrt(self.accuracy * (1.0 - self.accuracy) / self.total) if self.total else float("nan")
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """Images of one class that were taken for another."""
+    """Number of images of class `truth` that were classified as `answer`."""
 
     truth: Label
     answer: Label
@@ -46,15 +46,15 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The outcome of a test.
+    """The result of a test.
 
     Attributes
     ----------
     overall : Score
     by_domain, by_class, by_shots : mappings to Score
-        Shots as in "5-9".
+        `by_shots` by range of learned images, as in "5-9".
     shots : mapping of label to int
-        Images that each tested class was learned from.
+        Number of learned images of each tested class.
     confusions : tuple of Confusion
         Most frequent first.
     """
@@ -90,7 +90,7 @@ def evaluate(state: State, answers: Iterable[tuple[Label, Label]]) -> Evaluation
 
 
 def confusions(found: Mapping[tuple[Label, Label], int]) -> tuple[Confusion, ...]:
-    """Return what was taken for what, most frequent first."""
+    """Return the wrong answers by class and answer, most frequent first."""
     wrong = [Confusion(truth, answer, count) for (truth, answer), count in found.items() if truth != answer]
     return tuple(sorted(wrong, key=lambda item: (-item.count, str(item.truth), str(item.answer))))
 

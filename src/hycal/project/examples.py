@@ -1,4 +1,4 @@
-"""Learned images with their provenance, class by class; immutable, so states of a project share them."""
+"""Learned images with their provenance, by class. They are immutable, so the states of a project share them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Example:
     row : ndarray of shape (d,)
         Its unit embedding.
     key : bytes
-        Content hash of the image, 32 bytes; b"" where only the embedding was ever known.
+        Content hash of the image, 32 bytes; b"" if the project has its embedding only.
     name : str
-        What its file was called.
+        Name of its file.
     thumbnail : bytes
-        A small picture of it as an image file, or b"".
+        A small JPEG of it, or b"".
     """
 
     row: Floats
@@ -38,7 +38,7 @@ class Example:
 
     @cached_property
     def identity(self) -> bytes:
-        """What makes two examples the same image: the content, or the embedding where there is no content."""
+        """The content hash, or a hash of the embedding if there is none; equal for the same image."""
         return self.key or hashlib.sha256(b"row" + self.row.tobytes()).digest()
 
 
@@ -64,7 +64,7 @@ class ClassExamples:
 
     @cached_property
     def record(self) -> ClassRecord:
-        """What the classifier learns of the class: the examples are in canonical order, so nothing is sorted again."""
+        """What the classifier learns of the class. The examples are in canonical order, so nothing is sorted again."""
         if self.examples:
             rows = np.stack([example.row for example in self.examples])
         else:
@@ -73,12 +73,12 @@ class ClassExamples:
 
     @property
     def rows(self) -> Floats:
-        """The embeddings, shape (K, d); none for a class that was only announced by its text."""
+        """Embeddings, shape (K, d); K is 0 for a class that has a text only."""
         return self.record.samples.rows
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of what the classifier learns of it."""
+        """SHA-256 of what the classifier learns of the class."""
         head = json.dumps([self.domain, len(self.examples), self.text is not None], ensure_ascii=False)
         digest = hashlib.sha256(f"{head}\n".encode())
         for example in self.examples:

@@ -1,8 +1,9 @@
-"""Between a project and the content of its file. `docs/model-file.md` is the specification.
+"""From a project to the content of its file, and back. `docs/model-file.md` is the specification.
 
-The file is a model file that any reader of models can read. What the project knows beside the model stands in the
-manifest under `project` and in tensors whose names begin with `project.`; a model file without them is a project whose
-images are unknown.
+A project file is a model file that any reader of models can read. What a project has beside the model is in the
+manifest under `project`, and in tensors whose names begin with `project.`. A model file without them is a project that
+has embeddings only. The file holds every example once: first the learned ones, then those that are only in the undo
+data. In the file, classes are called `shelves`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from hycal.classifiers.loading import model_of
 from hycal.errors import ModelFileError
 from hycal.project.examples import ClassExamples, Example
-from hycal.project.state import Entry, Space, State, Undo
+from hycal.project.state import HistoryEntry, Space, State, Undo
 from hycal.state.records import Records
 from hycal.storage.codec import content_of
 from hycal.storage.model_file import Content
@@ -26,7 +27,7 @@ from hycal.validation import Floats, Label
 
 
 def project_content(state: State) -> Content:
-    """Return what the file of a project holds."""
+    """Return the content of the file of a project."""
     classifier = state.classifier
     parameters = classifier.get_params(deep=False)
     model = content_of(
@@ -42,9 +43,9 @@ def project_content(state: State) -> Content:
         manifest={**model.manifest, "project": _project_json(state, history)},
         tensors={
             **model.tensors,
-            **packed(pool.examples),
-            "project.retired_samples": stacked(retired, width),
-            "project.retired_texts": stacked(pool.texts[live_texts:], width),
+            **pack_provenance(pool.examples),
+            "project.retired_samples": stack_rows(retired, width),
+            "project.retired_texts": stack_rows(pool.texts[live_texts:], width),
         },
     )
 
@@ -53,16 +54,17 @@ def _project_json(state: State, history: list[dict[str, Any]]) -> dict[str, Any]
     return {"encoder_name": state.space.name, "version": state.version, "history": history}
 
 
-def stacked(rows: Sequence[Floats], width: int) -> Floats:
-    """Return rows as a matrix, also if there are none."""
+def stack_rows(rows: Sequence[Floats], width: int) -> Floats:
+    """Return rows as a matrix of shape (n, width); n may be 0."""
     return np.stack(rows) if len(rows) else np.empty((0, width), np.float32)
 
 
-def _entry_json(entry: Entry, pool: Pool) -> dict[str, Any]:
+def _entry_json(entry: HistoryEntry, pool: Pool) -> dict[str, Any]:
     plain: dict[str, Any] = {name: getattr(entry, name) for name in _ENTRY}
     if entry.undo is not None:
         classes = [
-            [label, None if class_ is None else pool.numbered(class_)] for label, class_ in entry.undo.classes.items()
+            [label, None if class_ is None else pool.encode_class(class_)]
+            for label, class_ in entry.undo.classes.items()
         ]
         plain["undo"] = {"shelves": classes, "memo": dict(entry.undo.memo)}
     return plain
@@ -72,7 +74,7 @@ _ENTRY = ("when", "action", "what", "before", "after")
 
 
 def state_of(content: Content) -> State:
-    """Return the project that a model file holds; every claim is checked."""
+    """Return the project in the content of a model file; every field is checked."""
     classifier = model_of(content)
     records = classifier.records_
     width = int(content.tensors["samples"].shape[1])
@@ -92,12 +94,12 @@ def state_of(content: Content) -> State:
 
 
 def _pool(content: Content) -> Pool:
-    """Return live and retired examples and texts, numbered as the file numbers them."""
+    """Return the learned examples and texts, then those of the undo data, in the order of the file."""
     tensors = content.tensors
     samples, texts = tensors["samples"], tensors["texts"]
     rows = [*samples, *_rows(tensors.get("project.retired_samples"), samples)]
     kept_texts = [*texts, *_rows(tensors.get("project.retired_texts"), samples)]
-    return Pool(unpacked(rows, tensors), kept_texts)
+    return Pool(unpack_examples(rows, tensors), kept_texts)
 
 
 def _rows(array: npt.NDArray[Any] | None, like: Floats) -> Floats:
@@ -119,15 +121,15 @@ def _live(records: Records, pool: Pool) -> dict[Label, ClassExamples]:
     return classes
 
 
-def _entry_of(plain: Mapping[str, Any], pool: Pool) -> Entry:
+def _entry_of(plain: Mapping[str, Any], pool: Pool) -> HistoryEntry:
     values = {name: plain[name] for name in _ENTRY}
     if not all(isinstance(value, str) for value in values.values()):
         raise TypeError("a history entry has a field that is no text")
     undo = plain.get("undo")
     if undo is None:
-        return Entry(**values)
-    classes = {label: None if class_ is None else pool.class_at(class_) for label, class_ in undo["shelves"]}
-    return Entry(**values, undo=Undo(classes, dict(undo["memo"])))
+        return HistoryEntry(**values)
+    classes = {label: None if class_ is None else pool.decode_class(class_) for label, class_ in undo["shelves"]}
+    return HistoryEntry(**values, undo=Undo(classes, dict(undo["memo"])))
 
 
 _KEY = 32
@@ -135,7 +137,7 @@ _KEY = 32
 
 @dataclass(eq=False)
 class Pool:
-    """Examples and texts, each with a number: its place. Those that come later while writing are appended."""
+    """Examples and texts by number: their position. Encoding a class appends those that are not there yet."""
 
     examples: list[Example]
     texts: list[Floats]
@@ -146,7 +148,7 @@ class Pool:
         self._example_number = {id(example): number for number, example in enumerate(self.examples)}
         self._text_number = {text.tobytes(): number for number, text in enumerate(self.texts)}
 
-    def numbered(self, class_: ClassExamples) -> dict[str, Any]:
+    def encode_class(self, class_: ClassExamples) -> dict[str, Any]:
         """Return a class as plain numbers; an example or text that has no number yet gets the next one."""
         return {
             "domain": class_.domain,
@@ -154,8 +156,8 @@ class Pool:
             "text": None if class_.text is None else self._text(class_.text),
         }
 
-    def class_at(self, plain: Mapping[str, Any]) -> ClassExamples:
-        """Return the class that `numbered` returned as plain numbers."""
+    def decode_class(self, plain: Mapping[str, Any]) -> ClassExamples:
+        """Return the class of the plain numbers that `encode_class` returned."""
         numbers, text, domain = plain["examples"], plain["text"], plain["domain"]
         if not isinstance(domain, str) or any(number < 0 for number in numbers) or (text is not None and text < 0):
             raise ValueError("a class of the undo has a number below zero, or a domain that is no text")
@@ -176,8 +178,8 @@ class Pool:
         return self._text_number[key]
 
 
-def packed(examples: Sequence[Example]) -> dict[str, npt.NDArray[Any]]:
-    """Return the provenance of `examples` as tensors."""
+def pack_provenance(examples: Sequence[Example]) -> dict[str, npt.NDArray[Any]]:
+    """Return keys, names and thumbnails of `examples` as tensors."""
     keys = b"".join(example.key or bytes(_KEY) for example in examples)
     names, name_ends = _joined([example.name.encode("utf-8", "surrogateescape") for example in examples])
     thumbnails, thumbnail_ends = _joined([example.thumbnail for example in examples])
@@ -190,8 +192,8 @@ def packed(examples: Sequence[Example]) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def unpacked(rows: Sequence[Floats], tensors: Mapping[str, npt.NDArray[Any]]) -> list[Example]:
-    """Return the examples of `rows` with the provenance that the tensors hold, if they hold any."""
+def unpack_examples(rows: Sequence[Floats], tensors: Mapping[str, npt.NDArray[Any]]) -> list[Example]:
+    """Return the examples of `rows`, with keys, names and thumbnails if the tensors have them."""
     if "project.keys" not in tensors:
         return [Example(row) for row in rows]
     keys = tensors["project.keys"]

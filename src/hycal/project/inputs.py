@@ -1,7 +1,7 @@
-"""Labelled inputs of a project: which images of a folder, manifest or table it learns, and which ones judge it.
+"""Labelled inputs of a project: the images of a folder, manifest or table that it learns, or that a test uses.
 
-A project learns the images of the training split, and those of no split. Every image that is not of the training split
-can judge a model: those of test and val, and those of no split.
+A project learns the images of the training split, and those without a split. A test uses every image that is not of the
+training split: test, val, and those without a split.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TO_TEST = ("test", "val", "")
 
 @dataclass(frozen=True)
 class LabelledImage:
-    """An image with the label that its place gives it."""
+    """An image with its label, from its folder or manifest."""
 
     source: ImageSource
     name: str
@@ -38,35 +38,32 @@ class LabelledImage:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What of an input is not used.
+    """The images of an input that are not used.
 
     Attributes
     ----------
     source : Path
         The folder, manifest or table.
     splits : mapping of str to int
-        How many images each split has that is not used.
+        Number of images of each split that is not used.
     images : tuple of Skipped
-        The images of the used splits that cannot be used, and why.
+        Images of the other splits that cannot be used, with the reason.
     """
 
     source: Path
     splits: Mapping[str, int]
     images: tuple[Skipped, ...]
 
-    def __bool__(self) -> bool:
-        return bool(self.splits or self.images)
-
     @property
     def all(self) -> tuple[Skipped, ...]:
-        """One entry for each split and each image."""
+        """One item for each split and each image."""
         splits = [Skipped(str(self.source), f"{n:,} images of the split {split!r}") for split, n in self.splits.items()]
         return (*splits, *self.images)
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
-    """Labelled images that judge a model, all of classes that it knows.
+class HeldOutImages:
+    """Labelled images to test a model with, all of classes that it knows.
 
     Attributes
     ----------
@@ -96,8 +93,8 @@ def to_learn(source: Path, *, domain: str | None = None) -> tuple[list[LabelledI
     return [LabelledImage(images[at].source, images[at].file, label) for at, label in found.items()], left_out
 
 
-def held_out(source: Path, state: State, *, domain: str | None = None) -> HeldOut:
-    """Return the labelled images of a folder, manifest or table of embeddings that judge a model.
+def held_out_images(source: Path, state: State, *, domain: str | None = None) -> HeldOutImages:
+    """Return the labelled images of a folder, manifest or table of embeddings to test a model with.
 
     Parameters
     ----------
@@ -113,14 +110,14 @@ def held_out(source: Path, state: State, *, domain: str | None = None) -> HeldOu
         known, left_out = _known(
             [_Row(*row) for row in zip(*columns, strict=True)], table.files.tolist(), state, source, domain
         )
-        return HeldOut(table.rows[list(known)], list(known.values()), left_out)
+        return HeldOutImages(table.rows[list(known)], list(known.values()), left_out)
     images = list_images(source)
     known, left_out = _known(images, [image.source.name for image in images], state, source, domain)
-    return HeldOut([images[at].source for at in known], list(known.values()), left_out)
+    return HeldOutImages([images[at].source for at in known], list(known.values()), left_out)
 
 
 def known_label(state: State, label: str) -> Label | None:
-    """Return the model's label for an image: the same, or else the only class of that name in any domain."""
+    """Return the model's own label: the same, or that of the only class of that name in any domain, or None."""
     return label if label in state.classes else class_called(state, split_label(label)[1])
 
 
@@ -148,7 +145,7 @@ class _Row(NamedTuple):
 def _known(
     entries: Sequence[_Entry], names: Sequence[str], state: State, source: Path, domain: str | None
 ) -> tuple[dict[int, Label], LeftOut]:
-    """Return the model's label of each image that judges it, by number, and what is left out."""
+    """Return the model's label of each image of a test by number, and what is left out."""
     found, left_out = _labels(entries, names, TO_TEST, source, domain)
     known = {at: known_label(state, label) for at, label in found.items()}
     strange = [Skipped(names[at], f"the model has no class {found[at]}") for at, own in known.items() if own is None]

@@ -1,9 +1,8 @@
-"""Changes on their way into a project's file: appended one by one, so that a small change costs little, however large
-the model.
+"""The journal of a project: changes that are not in its file yet. To append one costs little, however large the model.
 
-A frame is its length (8 bytes, little-endian), the SHA-256 of its content, and its content: a safetensors file that
-holds what changed. It leads from one version of the project to the next. Frames that the file has taken in already are
-of no account, so a journal that was not removed in time does no harm; nor does the end of one that was cut off.
+A frame is the length of its content (8 bytes, little-endian), the SHA-256 of its content, and its content: a
+safetensors file with what changed between one version of the project and the next. Replay ignores frames already in the
+model file, and a truncated last frame. So a journal that was not removed in time does no harm.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from safetensors.numpy import save as bytes_of
 
 from hycal.errors import HyCalError, ModelFileError, storing
 from hycal.project import changes
-from hycal.project.file import Pool, packed, stacked, unpacked
+from hycal.project.file import Pool, pack_provenance, stack_rows, unpack_examples
 from hycal.project.state import State
 from hycal.validation import Label
 
@@ -31,13 +30,13 @@ _KEY = "hycal-journal"
 
 
 def journal_of(path: Path) -> Path:
-    """Return where the journal of the project at `path` is, if it has one."""
+    """Return the path of the journal of the project at `path`."""
     return path.with_name(f"{path.name}.journal")
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """The state that a journal leads to, how many of its frames count, and how many bytes of it do."""
+    """The state after a replay, how many frames were applied, and how many bytes of the journal are valid."""
 
     state: State
     frames: int
@@ -45,7 +44,7 @@ class Replayed:
 
 
 def frame_of(before: State, following: State) -> bytes:
-    """Return the frame that leads from one state to the next version."""
+    """Return the frame from one state to the next version."""
     touched = [
         label
         for label in {**before.classes, **following.classes}
@@ -54,7 +53,7 @@ def frame_of(before: State, following: State) -> bytes:
     pool = _pool(before, touched)
     live, live_texts = len(pool.examples), len(pool.texts)
     classes = [
-        [label, None if label not in following.classes else pool.numbered(following.classes[label])]
+        [label, None if label not in following.classes else pool.encode_class(following.classes[label])]
         for label in touched
     ]
     entry, width = following.history[-1], before.space.dimension
@@ -65,16 +64,16 @@ def frame_of(before: State, following: State) -> bytes:
         "memo": dict(following.memo),
     }
     tensors = {
-        **packed(pool.examples[live:]),
-        "rows": stacked([example.row for example in pool.examples[live:]], width),
-        "texts": stacked(pool.texts[live_texts:], width),
+        **pack_provenance(pool.examples[live:]),
+        "rows": stack_rows([example.row for example in pool.examples[live:]], width),
+        "texts": stack_rows(pool.texts[live_texts:], width),
     }
     content = bytes_of(tensors, {_KEY: json.dumps(header, ensure_ascii=False)})
     return len(content).to_bytes(_LENGTH, "little") + hashlib.sha256(content).digest() + content
 
 
 def replay(state: State, journal: bytes, *, source: Path) -> Replayed:
-    """Return the state after every frame that `state` has not taken in yet."""
+    """Return the state after every frame that is newer than `state`."""
     frames = used = 0
     for content, end in _frames(journal, source):
         header = _header(content, source)
@@ -86,7 +85,7 @@ def replay(state: State, journal: bytes, *, source: Path) -> Replayed:
 
 
 def append(path: Path, frame: bytes, *, used: int) -> None:
-    """Add a frame after the first `used` bytes; when this returns, it is on the disk."""
+    """Write a frame after the first `used` bytes, and sync it to the disk."""
     with storing(path), path.open("ab", buffering=0) as file:
         file.truncate(used)
         try:
@@ -95,12 +94,12 @@ def append(path: Path, frame: bytes, *, used: int) -> None:
                 rest = rest[file.write(rest) :]
             os.fsync(file.fileno())
         except OSError:
-            file.truncate(used)  # a change that was refused must not come back
+            file.truncate(used)  # a failed change must not be replayed later
             raise
 
 
 def _frames(journal: bytes, source: Path) -> Iterator[tuple[bytes, int]]:
-    """Yield the content and the end of every whole frame; what is cut off or unsound at the very end never counted."""
+    """Yield the content and the end of every complete frame; a truncated or damaged last frame is ignored."""
     start = 0
     while start + _LENGTH + _DIGEST <= len(journal):
         begin = start + _LENGTH + _DIGEST
@@ -109,7 +108,7 @@ def _frames(journal: bytes, source: Path) -> Iterator[tuple[bytes, int]]:
             return
         content = journal[begin:end]
         if hashlib.sha256(content).digest() != journal[start + _LENGTH : begin]:
-            if end == len(journal) or not any(journal[start:]):  # room that a power cut left empty
+            if end == len(journal) or not any(journal[start:]):  # zeros that a power cut left
                 return
             raise ModelFileError(f"The journal {source} is damaged at byte {start}. {_ADVICE}")
         yield content, end
@@ -139,8 +138,8 @@ def _applied(state: State, header: dict[str, Any], content: bytes, source: Path)
             following, _ = changes.undo(state, when=when)
         else:
             classes = _classes(state, header, content)
-            moved = state.changed(classes, memo=header["memo"])
-            following = state.recorded(moved, classes, action=action, what=what, when=when)
+            moved = state.with_classes(classes, memo=header["memo"])
+            following = state.with_entry(moved, classes, action=action, what=what, when=when)
         if following.hash != after:
             raise ValueError(f"it leads to {following.hash} instead of {after}")
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, SafetensorError, HyCalError) as error:
@@ -151,12 +150,12 @@ def _applied(state: State, header: dict[str, Any], content: bytes, source: Path)
 def _classes(state: State, header: dict[str, Any], content: bytes) -> dict[Any, Any]:
     tensors = tensors_of(content)
     known = _pool(state, [label for label, _ in header["shelves"]])
-    pool = Pool(known.examples + unpacked(list(tensors["rows"]), tensors), known.texts + list(tensors["texts"]))
-    return {label: None if plain is None else pool.class_at(plain) for label, plain in header["shelves"]}
+    pool = Pool(known.examples + unpack_examples(list(tensors["rows"]), tensors), known.texts + list(tensors["texts"]))
+    return {label: None if plain is None else pool.decode_class(plain) for label, plain in header["shelves"]}
 
 
 def _pool(state: State, labels: Sequence[Label]) -> Pool:
-    """Return what the classes at `labels` hold before the change, in their order."""
+    """Return the examples and texts of the classes at `labels` before the change, in their order."""
     classes = [state.classes[label] for label in labels if label in state.classes]
     texts = [class_.text for class_ in classes if class_.text is not None]
     return Pool([example for class_ in classes for example in class_.examples], texts)

@@ -17,7 +17,7 @@ def class_label(domain: str, name: str) -> str:
 
 
 def split_label(label: Label) -> tuple[str, str]:
-    """Return domain and class of a label; no domain where it names none.
+    """Return domain and class of a label; the domain is "" if the label has none.
 
     >>> split_label("flower/rose"), split_label("rose")
     (('flower', 'rose'), ('', 'rose'))
@@ -27,14 +27,14 @@ def split_label(label: Label) -> tuple[str, str]:
 
 
 def check_class_name(label: str) -> None:
-    """Refuse labels that are not `domain/class`, or that no page could show."""
+    """Refuse labels that are not `domain/class`, too long, or not printable."""
     if not all(map(_is_name, split_label(label))):
         raise HyCalError(f"{label!r} is no class; expected domain/class, such as flower/tulip.")
     check_length(label)
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot be the name of a domain, or of a class without its domain."""
+    """Refuse a name that a domain, or a class without its domain, cannot have."""
     if not _is_name(name) or "/" in name:
         raise HyCalError(
             f"{name!r} is no name; expected characters that can be seen, no slash, and no space at either end."
@@ -42,7 +42,7 @@ def check_name(name: str) -> None:
 
 
 def check_length(label: str) -> None:
-    """Refuse a label that is too long."""
+    """Refuse a label of more than `LONGEST_NAME` characters."""
     if len(label) > LONGEST_NAME:
         raise HyCalError(f"A class name has {len(label)} characters; expected {LONGEST_NAME} at most.")
 

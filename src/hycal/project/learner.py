@@ -1,4 +1,4 @@
-"""From images to a change of a project: the one way that the command line and the server learn."""
+"""The learner of a project: it embeds images and learns them, for the command line and for the server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Learner:
     encoder : Encoder or None
         The project's encoder. Without it nothing can be embedded, and new classes get no text embedding.
     why_no_encoder : str
-        What to tell whoever embeds images without an encoder.
+        The reason that the error gives if images are embedded without an encoder.
     """
 
     def __init__(self, project: Project, encoder: Encoder | None, *, why_no_encoder: str = "") -> None:
@@ -75,7 +75,7 @@ class Learner:
         store : EmbeddingStore, optional
             The embedding cache.
         watch : callable, optional
-            Told how far the embedding is.
+            Called with the progress.
         most_pixels : int
             Larger images are skipped undecoded.
         """
@@ -93,11 +93,11 @@ class Learner:
         return EmbeddedExamples(examples, result.skipped)
 
     def learn(self, arrivals: Sequence[Arrival]) -> Receipt:
-        """Learn embedded images in one step; classes that are new get the text embedding of their name."""
+        """Learn embedded images in one step. A new class gets the text embedding of its name."""
         return self.project.learn(arrivals, self._texts(arrival.label for arrival in arrivals))
 
     def correct(self, example: Example, label: str) -> Receipt:
-        """Say what an image shows: it is learned as `label`, and forgotten as anything else."""
+        """Learn an image as `label`, and forget it as any other class."""
         return self.project.correct(example, label, self._texts([label]))
 
     def _texts(self, labels: Iterable[str]) -> dict[str, Floats]:

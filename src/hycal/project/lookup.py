@@ -1,4 +1,4 @@
-"""From what a person types to the classes and images that it means."""
+"""Lookup of classes, domains and images by the names that people type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHORTEST_HASH = 8
 
 @dataclass(frozen=True)
 class Target:
-    """What was meant: its kind, its full name, and the images it covers, as identities by label."""
+    """What a name refers to: its kind, its full name, and its images, as identities by label."""
 
     kind: Kind
     name: str
@@ -28,9 +28,8 @@ class Target:
 def find(state: State, name: str) -> Target:
     """Return the class, domain or image called `name`.
 
-    A class is named `domain/class`, or by its class alone where nothing else has that name; a domain by its name, with
-    or without a slash after it; an image by its content hash (8 hexadecimal digits at least) or by the file name it was
-    learned from.
+    The name of a class is `domain/class`, or the class alone if nothing else has that name. The name of a domain may
+    end in a slash. The name of an image is its content hash, at least 8 hexadecimal digits of it, or its file name.
     """
     found = look_up(state, name)
     if found is None:
@@ -39,7 +38,7 @@ def find(state: State, name: str) -> Target:
 
 
 def look_up(state: State, name: str) -> Target | None:
-    """Return what `find` does, or None if there is no such thing."""
+    """Return the class, domain or image called `name`, or None; as `find`."""
     found, domain = _class(state, name), _domain(state, name.removesuffix("/"))
     if found is not None and domain is not None and found.name != name:
         raise HyCalError(
@@ -77,7 +76,7 @@ def _class(state: State, name: str) -> Target | None:
 
 
 def class_called(state: State, name: str) -> Label | None:
-    """Return the only class of that name in any domain, without the domain; None if there is none, or several."""
+    """Return the label of the only class of that name in any domain; None if there is none, or several."""
     found = _short(state, name)
     return found[0] if len(found) == 1 else None
 

@@ -1,4 +1,4 @@
-"""The method of a project: a new project with one, the same images under another one, and which one suits them."""
+"""The method of a project: a new project, the same images learned with another method, and a comparison of methods."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from hycal.base import IncrementalClassifier
 from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
-from hycal.project.changes import Outcome, Receipt, remembered, told
+from hycal.project.changes import Outcome, Receipt, describe_counts, memo_after
 from hycal.project.evaluation import Score
 from hycal.project.state import Space, State
 from hycal.state.records import Records
@@ -30,11 +30,11 @@ def empty_state(
     ----------
     space : Space
     has_text : bool
-        Whether the encoder embeds class names too; if not, methods that use texts beside images do without.
+        Whether the encoder embeds class names too. If not, a method that can use texts is set to use images alone.
     method : str
         One of `METHODS`.
     parameters : mapping, optional
-        Parameters of the method, its defaults where not given.
+        Parameters of the method; by default its own.
     """
     kind = METHODS.find(method)
     classifier = _method(kind, {**({} if has_text else kind.without_text or {}), **(parameters or {})})
@@ -56,16 +56,16 @@ _MOST_JUDGED = 2000
 
 @dataclass(frozen=True)
 class Trial:
-    """A method on the images of a model, each judged by the model that never saw it.
+    """The leave-one-out accuracy of a method on the images of a model.
 
     Attributes
     ----------
     method : str
     left_out : Score
     seconds : float
-        For learning all images and judging them.
+        Time to learn all images and to judge them.
     problem : str
-        Why the method could not be tried; empty if it could.
+        Why the method could not be tried; "" if it could.
     """
 
     method: str
@@ -74,23 +74,23 @@ class Trial:
     problem: str = ""
 
 
-def remade(state: State, method: str) -> Outcome:
-    """Return the model that learned the same images with `method` and its defaults; its history begins anew."""
+def remake(state: State, method: str) -> Outcome:
+    """Return the same images learned with `method` and its default parameters; the history starts again."""
     has_text = all(class_.text is not None for class_ in state.classes.values())
     empty = empty_state(state.space, has_text=has_text, method=method)
     images = {label: class_.examples for label, class_ in state.classes.items()}
-    following = empty.changed(state.classes, memo=remembered(empty, state.classes, images))
+    following = empty.with_classes(state.classes, memo=memo_after(empty, state.classes, images))
     counts = {label: len(examples) for label, examples in images.items()}
-    what = f"{told(counts)} with {method}"
-    recorded = empty.recorded(following, state.classes, action="remake", what=what)
+    what = f"{describe_counts(counts)} with {method}"
+    recorded = empty.with_entry(following, state.classes, action="remake", what=what)
     return recorded, Receipt("remake", what, state.hash, following.hash, counts, touched=tuple(counts))
 
 
 def trials(state: State, methods: Iterable[str]) -> Iterator[Trial]:
-    """Try each method, with its defaults, on the same learned images of classes that have two or more.
+    """Yield the leave-one-out accuracy of each method, with its default parameters, on the same learned images.
 
-    At most 2,000 images are judged, of every class as many as find room. Nothing is learned from how they are
-    judged, but whoever then picks the best of many methods picks some luck with it.
+    At most 2,000 images are judged, spread evenly over the classes with two or more. The best of many methods is partly
+    best by chance, so its accuracy is a little optimistic.
     """
     records = state.classifier.records_
     columns = np.arange(len(state.labels), dtype=np.intp)
@@ -103,7 +103,7 @@ def trials(state: State, methods: Iterable[str]) -> Iterator[Trial]:
     for method in methods:
         began = time.perf_counter()
         try:
-            classifier = remade(state, method)[0].classifier
+            classifier = remake(state, method)[0].classifier
             hits = classifier.leave_one_out(rows).hits
         except HyCalError as problem:
             yield Trial(method, Score(0, 0), 0.0, str(problem))

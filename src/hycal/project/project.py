@@ -1,7 +1,7 @@
-"""A project: one file that is both model and project, and the state that was last read from it.
+"""A project: one file, and the state that was last read from it or written to it.
 
-Readers take `state` and keep it: it never changes. A change takes the lock, reads the file again if somebody else
-changed it, makes the next state, writes it, and only then lets readers see it.
+A reader keeps the `state` that it got: it never changes. A change takes the lock, reads the file again if another
+process changed it, makes the next state, writes it, and then shows it to readers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hycal.project.examples import Example
 from hycal.project.file import project_content, state_of
 from hycal.project.journal import append, frame_of, journal_of, replay
 from hycal.project.lookup import find, image
-from hycal.project.state import State, gone
+from hycal.project.state import State, lost_images
 from hycal.storage import model_file
 from hycal.storage.atomic import real_file, sync_folder
 from hycal.storage.locks import SECONDS_TO_WAIT, writing
@@ -32,7 +32,7 @@ from hycal.validation import Floats
 T = TypeVar("T")
 _Stamp = tuple[int, int, int] | None
 
-MOST_FRAMES = 256  # of a journal, before the file takes them in
+MOST_FRAMES = 256  # of a journal; the next change writes the whole file
 MOST_JOURNAL_BYTES = 16 * 2**20
 
 
@@ -43,12 +43,13 @@ class Project:
     ----------
     path : path
     empty : State, optional
-        What the project starts with if there is no file yet. Nothing is written before the first change.
+        The state of a project that has no file yet. The first change writes the file.
     journal : bool, default=False
-        Append changes to a journal beside the file, which takes them in now and then and on `close`: a change then
-        costs what it changes, not what the model weighs. For programs that make many; readers notice no difference.
+        Append changes to a journal beside the file. The cost of a change then depends on its size, not on the size of
+        the model. `close` writes the journal into the file; so does a change once the journal is long. Readers see no
+        difference.
     seconds_to_wait : float
-        How long a change waits for another writer before it gives up.
+        How long a change waits for another writer before it raises LockedError.
 
     Examples
     --------
@@ -92,21 +93,21 @@ class Project:
 
     @property
     def state(self) -> State:
-        """The last state that was read or written: whole, and never changed."""
+        """The last state that was read or written."""
         return self._seen.state
 
     @property
     def exists(self) -> bool:
-        """Whether there is a file yet."""
+        """Whether the project has a file."""
         return self.path.is_file()
 
     def refresh(self) -> State:
-        """Return the state in the file, reading it if another process has changed it."""
+        """Return the state in the file; read it if another process changed it."""
         with self._refreshing:
             return self._renewed()
 
     def current(self) -> State:
-        """Return the newest state without waiting: as `refresh`, unless this object is writing one at the moment."""
+        """Return the newest state without waiting: as `refresh`, or the last one while this object writes."""
         if not self._refreshing.acquire(blocking=False):
             return self._seen.state
         try:
@@ -116,14 +117,14 @@ class Project:
 
     @property
     def waiting(self) -> int:
-        """Changes that are in the journal and not in the file yet."""
+        """Number of changes that are in the journal and not in the file."""
         return self._seen.frames
 
     def close(self) -> None:
-        """Let the file take in what the journal holds. Readers and other changes go on meanwhile.
+        """Write the changes of the journal into the file. Readers and other changes do not wait for it.
 
-        The file is written beside, and takes its place only if nobody else has replaced it. Changes that came after
-        stay in the journal; those before are of no account in it any more.
+        The new file is written beside the old one, and replaces it unless another process did so first. Changes that
+        came meanwhile stay in the journal; replay ignores the earlier ones.
         """
         journal = journal_of(self.path)
         if not self._appends or not journal.exists():
@@ -148,7 +149,7 @@ class Project:
         return self.change(lambda state: changes.learn(state, arrivals, texts))
 
     def correct(self, example: Example, label: str, texts: Mapping[str, Floats] | None = None) -> Receipt:
-        """Say what an image shows; see `hycal.project.changes.correct`."""
+        """Learn an image as `label`, and as no other class; see `hycal.project.changes.correct`."""
         return self.change(lambda state: changes.correct(state, example, label, texts))
 
     def forget(self, name: str | bytes) -> Receipt:
@@ -158,29 +159,29 @@ class Project:
         )
 
     def forget_for_good(self, name: str | bytes, erase: Callable[[set[bytes]], None] = lambda lost: None) -> Receipt:
-        """Forget so that no undo can bring it back, nor anything that was forgotten before.
+        """Forget a class, a domain or an image, and remove all undo data from the file.
 
         Parameters
         ----------
         name : str or bytes
         erase : callable
-            Told, before the file changes, the content hashes of all images that it will hold no more. If it fails,
-            nothing has changed.
+            Called before the file changes, with the content hashes of all images that leave it. If it raises, nothing
+            is changed.
         """
 
         def step(state: State) -> tuple[State, Receipt]:
             following, receipt = forget_for_good(state, name.hex() if isinstance(name, bytes) else name)
-            erase(gone(state, following))
+            erase(lost_images(state, following))
             return following, receipt
 
-        return self.change(step, whole=True)  # a journal would still hold it
+        return self.change(step, whole=True)  # a journal would keep the images
 
     def rename(self, old: str, new: str) -> Receipt:
         """Rename a class or a domain."""
         return self.change(lambda state: changes.rename(state, find(state, old), new))
 
     def undo(self, *, only_if: str | None = None) -> Receipt:
-        """Take the last change back; if `only_if` is given, only from the model of that hash."""
+        """Reverse the last change; if `only_if` is given, only if the model has that hash."""
 
         def step(state: State) -> tuple[State, Receipt]:
             if only_if not in (None, state.hash):
@@ -193,17 +194,17 @@ class Project:
         return self.change(step)
 
     def merge(self, other: State) -> Receipt:
-        """Learn all that another project learned."""
+        """Learn every image of another project."""
         return self.change(lambda state: changes.merge(state, other))
 
     def change(self, step: Callable[[State], tuple[State, T]], *, whole: bool = False) -> T:
-        """Make the state that `step` leads to, on the disk first; if anything fails, all is as it was."""
+        """Write the state that `step` returns, and then show it to readers; if anything fails, nothing is changed."""
         check_folder(self.path)
         with writing(self.path, seconds=self._seconds):
             before = self.refresh()
             following, result = step(before)
             if following is not before:
-                with self._refreshing:  # else a reader would take the new file for that of another process
+                with self._refreshing:  # else a reader would think that another process wrote the file
                     self._append(following) if self._appends and not whole and self.exists else self._write(following)
         return result
 
@@ -233,7 +234,7 @@ class Project:
         self._drop_journal()
 
     def _drop_journal(self) -> None:
-        with contextlib.suppress(OSError):  # the file has it all; frames that it has taken in are of no account
+        with contextlib.suppress(OSError):  # the file has every change, and replay ignores frames already in it
             journal_of(self.path).unlink()
             sync_folder(self.path.parent)
         self._show(self._seen.state, frames=0, used=0)
@@ -243,12 +244,12 @@ class Project:
 
     def _read(self) -> _Seen:
         while True:
-            stamps = self._stamps()  # before reading: a change that comes in between is seen next time
+            stamps = self._stamps()  # before reading: a later change is then seen next time
             if stamps[0] is None:
                 return _Seen(self._start(), stamps)
             state = state_of(model_file.read(self.path))
             journal = _content(journal_of(self.path))
-            if self._stamps()[0] == stamps[0]:  # else the file took the journal in after we had read the file
+            if self._stamps()[0] == stamps[0]:  # else another process has written the journal into the file since
                 found = replay(state, journal, source=journal_of(self.path))
                 return _Seen(found.state, stamps, found.frames, found.used)
 
@@ -265,7 +266,7 @@ class Project:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What was last read or written: the state, the files it was in, and how much of the journal counts."""
+    """What was last read or written: the state, the stamps of both files, and how much of the journal is valid."""
 
     state: State
     stamps: tuple[_Stamp, _Stamp]
@@ -274,7 +275,7 @@ class _Seen:
 
 
 def _write_first(path: Path, state: State) -> None:
-    """Write a project where there was none. A journal that a removed one left would be taken for this one's."""
+    """Write the first file of a project. A journal that a removed project left must not be replayed on it."""
     journal_of(path).unlink(missing_ok=True)
     model_file.write(path, project_content(state))
 
@@ -308,6 +309,6 @@ def load(path: str | os.PathLike[str]) -> IncrementalClassifier:
     ModelFileError
         The file is missing, malformed, or of a newer format. Nothing in it is executed.
     """
-    if journal_of(Path(path)).exists():  # changes that the file has not taken in yet
+    if journal_of(Path(path)).exists():  # it has changes that are not in the file
         return Project(path).state.classifier
     return load_classifier(path)

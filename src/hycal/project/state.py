@@ -1,7 +1,7 @@
-"""One whole state of a project, never changed in place: the model, the images behind it, and its history.
+"""The immutable state of a project: the model, its images, and its history.
 
-An entry of the history keeps, for the classes it changed, what they were before. An undo puts those classes back, so an
-earlier state returns to the byte. States share every image that did not change.
+A history entry keeps the earlier version of each class that it changed. An undo puts those classes back, so it restores
+the earlier state to the byte. States share every image that did not change.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ LENGTH = 1000
 
 @dataclass(frozen=True, eq=False)
 class Undo:
-    """What an entry's changes replaced: classes by label (None: there was no such class), and the memo."""
+    """What a change replaced: the earlier classes by label, None for a new class, and the earlier memo."""
 
     classes: Mapping[Label, ClassExamples | None]
     memo: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
-    """One accepted change.
+class HistoryEntry:
+    """One change in the history of a project.
 
     Attributes
     ----------
     when : str
         UTC, ISO 8601.
     action, what : str
-        The operation, and one line about it for people. Never the name of an image.
+        The operation, and one line about it for people, without names of images.
     before, after : str
         Hash of the model before and after.
     undo : Undo or None
-        None once it was taken back, lies deeper than `UNDO_DEPTH`, or was purged.
+        None if it was undone, is older than the last `UNDO_DEPTH` changes, or was removed by `forget_for_good`.
     """
 
     when: str
@@ -56,38 +56,38 @@ class Entry:
 
     @property
     def undoable(self) -> bool:
-        """Whether an undo can take it back."""
+        """Whether an undo can reverse it."""
         return self.undo is not None
 
 
-History = tuple[Entry, ...]
+History = tuple[HistoryEntry, ...]
 
 
 def now() -> str:
-    """Return the time of an entry that is made now."""
+    """Return the present time as an entry has it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def appended(history: History, entry: Entry) -> History:
-    """Return the history with one more entry; the oldest undo, and the oldest entry, fall off the end."""
+def append_entry(history: History, entry: HistoryEntry) -> History:
+    """Return the history with one more entry, without entries and undo data that are too old."""
     grown = (*history, entry)[-LENGTH:]
     undoable = [number for number, old in enumerate(grown) if old.undo is not None]
     too_old = set(undoable[:-UNDO_DEPTH])
     return tuple(replace(old, undo=None) if number in too_old else old for number, old in enumerate(grown))
 
 
-def undoable(history: History) -> Entry | None:
+def last_undoable(history: History) -> HistoryEntry | None:
     """Return the entry that the next undo takes back."""
     return next((entry for entry in reversed(history) if entry.undo is not None), None)
 
 
-def taken_back(history: History, entry: Entry) -> History:
-    """Return the history in which `entry` can be taken back no more."""
+def drop_undo(history: History, entry: HistoryEntry) -> History:
+    """Return the history without the undo data of `entry`."""
     return tuple(replace(old, undo=None) if old is entry else old for old in history)
 
 
-def purged(history: History) -> History:
-    """Return the history without anything of earlier states but their hashes."""
+def drop_all_undo(history: History) -> History:
+    """Return the history without undo data: of earlier states it keeps the hashes only."""
     return tuple(replace(entry, undo=None) if entry.undo is not None else entry for entry in history)
 
 
@@ -96,7 +96,7 @@ Changes = Mapping[Label, ClassExamples | None]
 
 @dataclass(frozen=True)
 class Space:
-    """The space that the embeddings live in: the encoder's name, its exact fingerprint, and the width."""
+    """The space of the embeddings: name and fingerprint of the encoder, and the number of dimensions."""
 
     name: str
     fingerprint: str | None
@@ -105,18 +105,18 @@ class Space:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A project at one moment.
+    """A project at one version.
 
     Attributes
     ----------
     classifier : IncrementalClassifier
-        Knows exactly the rows of `classes`. Never let it learn.
+        It knows exactly the rows of `classes`. Do not let it learn: a state must not change.
     classes : mapping of label to ClassExamples
     space : Space
-    history : tuple of Entry
+    history : tuple of HistoryEntry
         Oldest first.
     version : int
-        How many changes were ever made; an undo is one.
+        Number of changes so far; an undo is a change.
     """
 
     classifier: IncrementalClassifier
@@ -140,22 +140,22 @@ class State:
 
     @cached_property
     def label_of(self) -> Mapping[bytes, Label]:
-        """Label by the identity of each learned image."""
+        """Label of each learned image by its identity."""
         return {example.identity: label for label, class_ in self.classes.items() for example in class_.examples}
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
-        """Every learned image, class after class in the order of `labels`."""
+        """Every learned image, class by class in the order of `labels`."""
         return tuple(example for label in self.labels for example in self.classes[label].examples)
 
     @property
     def n_images(self) -> int:
-        """Learned images, an image that is there twice counted twice."""
+        """Number of learned images; copies of an image count each."""
         return sum(len(class_.examples) for class_ in self.classes.values())
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the model: equal models have equal hashes, however they came about."""
+        """SHA-256 of the model. Equal models have equal hashes, whatever their history."""
         classifier = self.classifier
         head = [type(classifier).__name__, classifier.get_params(deep=False), self.memo, self.space.fingerprint]
         digest = hashlib.sha256(json.dumps(head, sort_keys=True, ensure_ascii=False).encode())
@@ -165,11 +165,11 @@ class State:
 
     @property
     def memo(self) -> Mapping[str, Any]:
-        """What the method remembers beside the samples."""
+        """What the method stores beside the samples."""
         return self.classifier.records_.memo
 
-    def changed(self, changes: Changes, *, memo: Mapping[str, Any] | None = None) -> State:
-        """Return the state with other classes at some labels, None for no class; the history stays."""
+    def with_classes(self, changes: Changes, *, memo: Mapping[str, Any] | None = None) -> State:
+        """Return the state with some classes replaced, or removed (None); the history stays."""
         classes = {**self.classes, **changes}
         kept = {label: class_ for label, class_ in classes.items() if class_ is not None}
         records = Records({label: class_.record for label, class_ in kept.items()}, self.memo if memo is None else memo)
@@ -180,22 +180,22 @@ class State:
             )
         return other
 
-    def recorded(self, following: State, changes: Changes, *, action: str, what: str, when: str = "") -> State:
-        """Return `following`, made of this state by `changes`, with an entry about it in its history."""
+    def with_entry(self, following: State, changes: Changes, *, action: str, what: str, when: str = "") -> State:
+        """Return `following`, which `changes` made from this state, with a history entry about them."""
         undo = Undo({label: self.classes.get(label) for label in changes}, self.memo)
-        entry = Entry(when or now(), action, what, self.hash, following.hash, undo)
-        return following.noted(appended(self.history, entry), version=self.version + 1)
+        entry = HistoryEntry(when or now(), action, what, self.hash, following.hash, undo)
+        return following.with_history(append_entry(self.history, entry), version=self.version + 1)
 
-    def noted(self, history: History, *, version: int) -> State:
-        """Return the same model under another history; what was worked out of it is kept."""
+    def with_history(self, history: History, *, version: int) -> State:
+        """Return the same model with another history; cached properties are kept."""
         other = replace(self, history=history, version=version)
         known = {name: value for name, value in vars(self).items() if name not in _FIELDS}
         vars(other).update(known)
         return other
 
 
-def gone(before: State, after: State) -> set[bytes]:
-    """Return the identities of the images that one state holds, in its model or its undo, and a later one does not."""
+def lost_images(before: State, after: State) -> set[bytes]:
+    """Return the identities of the images that `before` has, in its model or undo data, and `after` has not."""
     return _held(before) - _held(after)
 
 
@@ -208,9 +208,9 @@ def _held(state: State) -> set[bytes]:
 def _labels_after(
     label_of: Mapping[bytes, Label], before: Iterable[ClassExamples | None], after: Changes
 ) -> dict[bytes, Label]:
-    """Return the labels of all images after a change, without going through those that it did not touch.
+    """Return the label of each image after a change; only the images of changed classes are visited.
 
-    No image may be there twice, as it may in a model that was not learned here: the other copy would be lost.
+    No image may have a copy in another class, as it may in a model that was not learned here: the copy would get lost.
     """
     moved = dict(label_of)
     for class_ in before:

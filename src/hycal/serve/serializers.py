@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from hycal.project import Receipt, State, split_label
 from hycal.project.answers import Answer, Ranking
-from hycal.project.state import undoable
+from hycal.project.state import last_undoable
 from hycal.serve.schemas import AnswerOut, ChangeOut, ClassOut, ImageOut, InfoOut, MapOut
 from hycal.serve.service import SentImage, Service
 from hycal.validation import Label
@@ -21,7 +21,7 @@ _SHOWN = 4  # images of a class in the table
 
 def describe_model(service: Service, state: State) -> InfoOut:
     """Return the facts about the model as a whole."""
-    last = undoable(state.history)
+    last = last_undoable(state.history)
     facts = {
         "name": service.project.path.name,
         "model": state.hash,

@@ -1,5 +1,5 @@
 """Files that survive crashes: atomic writes, locks, arrays, the model file and its codec.
 
-Whoever keeps a file imports it.
-It never executes what it reads.
+Every room that writes a file imports it.
+It never executes what it reads, and never knows a method, an encoder or an image.
 """

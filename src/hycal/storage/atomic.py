@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and that a power cut does not undo: every file we keep is written here."""
+"""Atomic and durable files: a reader sees the old file or the new one, and a power cut loses neither."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if sys.platform != "win32":
 
 
 def write_whole(target: Path, content: bytes) -> None:
-    """Write `content` to `target`, in one step and on the disk; its folder is made if missing."""
+    """Write `content` to `target` atomically, and sync it to the disk; make its folder if it is missing."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as file:
         file.write(content)
@@ -26,17 +26,16 @@ def write_whole(target: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
-    """Yield a file to write; at the end it takes the name `target`, on the disk and in one step.
+    """Yield a file to write; at the end it replaces `target` atomically, and is synced to the disk.
 
-    Whoever looks sees the old file or the new one, never a part; several may write at once, and the last one
-    stays. The mode of the old file is kept, and a link to it stays a link. What a killed writer of the same target
-    left is removed.
+    A reader sees the old file or the new one, never a part. Several processes may write at once; the last one wins. The
+    mode of the old file is kept, and a link to it stays a link. What killed writers of the same target left is removed.
 
     Parameters
     ----------
     target : Path
-        In a folder that exists. Until the file is complete it lies in a hidden folder beside `target`, under its
-        `name`: a library that wants a name may write there, and leave what it likes in that folder.
+        In a folder that exists. The unfinished file is in a hidden folder beside `target`. A library that needs a name
+        may write to the `name` of the yielded file, and leave other files in that folder.
     """
     with preparing(target) as draft:
         yield draft.file
@@ -46,26 +45,26 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
 
 @dataclass(frozen=True)
 class Draft:
-    """A file that is to take the name `target`."""
+    """A file that will replace `target`."""
 
     file: IO[bytes]
     target: Path
     mode: int
 
     def finish(self) -> None:
-        """Put the content on the disk; this is what takes time."""
+        """Sync the content to the disk; this is the slow part."""
         part = Path(self.file.name)
         self.file.flush()
         part.chmod(self.mode)
         _sync_file(part)
 
     def install(self) -> None:
-        """Give it the name."""
+        """Replace the target."""
         _rename(Path(self.file.name), self.target)
 
 
 def install(part: Path, target: Path) -> None:
-    """Put a file that was written elsewhere in the same file system on the disk, and give it the name `target`."""
+    """Sync a file that was written elsewhere in the same file system, and rename it to `target`."""
     _sync_file(part)
     _rename(part, target)
 
@@ -76,13 +75,13 @@ def _rename(part: Path, target: Path) -> None:
 
 
 def real_file(path: Path) -> Path:
-    """Return the file that `path` is a link to, or the path itself: a link stays one, and one file has one journal."""
+    """Return the file that `path` links to, or the path itself. So a link stays one, and a file has one journal."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 @contextlib.contextmanager
 def preparing(target: Path) -> Iterator[Draft]:
-    """Yield a draft, as `replacing` does, for a caller who decides in the end whether it is installed."""
+    """Yield a draft as `replacing` does; the caller decides whether to install it."""
     target = real_file(target)
     _sweep(target)
     with _workshop(target) as folder, (folder / "content").open("xb") as file:
@@ -91,21 +90,21 @@ def preparing(target: Path) -> Iterator[Draft]:
 
 @contextlib.contextmanager
 def _workshop(target: Path) -> Iterator[Path]:
-    """Make a hidden folder beside `target`, locked while it is in use, and removed after."""
+    """Make a hidden folder beside `target`; it is locked while it is in use, and removed at the end."""
     while True:
         folder = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
         folder.mkdir()
         with contextlib.ExitStack() as claim:
             with contextlib.suppress(FileNotFoundError):
                 _lock(claim.enter_context(_opened(folder)), wait=True)
-            if folder.exists():  # else another writer swept it in the moment before the lock
+            if folder.exists():  # else another writer removed it before the lock
                 claim.callback(shutil.rmtree, folder, ignore_errors=True)
                 yield folder
                 return
 
 
 def _sweep(target: Path) -> None:
-    """Remove the hidden folders of writers of `target` that are gone: those whose lock is free."""
+    """Remove the hidden folders of killed writers of `target`: those that are not locked."""
     for folder in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with contextlib.suppress(OSError), _opened(folder) as descriptor:
             if _lock(descriptor, wait=False):
@@ -113,7 +112,7 @@ def _sweep(target: Path) -> None:
 
 
 def _lock(descriptor: int | None, *, wait: bool) -> bool:
-    """Return whether the lock was got; where folders have no locks, nothing is locked and nothing swept."""
+    """Return whether the folder was locked; never where folders have no locks, so that nothing is removed there."""
     if sys.platform == "win32" or descriptor is None:
         return False
     try:
@@ -125,7 +124,7 @@ def _lock(descriptor: int | None, *, wait: bool) -> bool:
 
 @contextlib.contextmanager
 def _opened(folder: Path) -> Iterator[int | None]:
-    """Open a folder, to lock or to sync it; Windows opens no folders, and needs no sync of them."""
+    """Open a folder to lock or sync it; None on Windows, which can neither open folders nor needs to sync them."""
     if sys.platform == "win32":
         yield None
         return
@@ -137,13 +136,13 @@ def _opened(folder: Path) -> Iterator[int | None]:
 
 
 def _sync_file(path: Path) -> None:
-    """Put the content on the disk; by name, as a library may have put another file under it."""
+    """Sync a file by its name: a library may have replaced the file that was opened."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` survive a power cut."""
+    """Sync the names in `folder` to the disk."""
     with _opened(folder) as descriptor:
         if descriptor is not None:
             os.fsync(descriptor)

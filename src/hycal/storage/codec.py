@@ -1,4 +1,4 @@
-"""Between a model in memory and the content of a model file."""
+"""From the records of a model to the content of a model file, and back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNIT_TOLERANCE = 1e-3
 def content_of(
     records: Records, method: str, parameters: Mapping[str, Any], encoder: str | None, *, width: int | None = None
 ) -> Content:
-    """Return what the model file of these records holds; `width` is needed where there are no classes yet."""
+    """Return the content of the model file of these records; `width` is needed if there are no classes."""
     ordered = records.ordered
     if ordered:
         width = records.width
@@ -48,7 +48,7 @@ def content_of(
 
 
 def records_of(content: Content) -> Records:
-    """Return the records that a model file holds; every claim is checked."""
+    """Return the records in the content of a model file; every field is checked."""
     manifest, tensors = content.manifest, content.tensors
     labels = _labels(manifest.get("labels"))
     domains: Any = manifest.get("domains")
@@ -75,10 +75,10 @@ def records_of(content: Content) -> Records:
 
 
 def _in_order(samples: Floats, counts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return which classes have their rows in canonical order, as ours all have: those need not be sorted, nor copied.
+    """Return which classes have their rows in canonical order: those are neither sorted nor copied.
 
-    The order of two rows is that of their bytes, and the first four of them mostly decide; where they are equal, the
-    class is said to be out of order, and sorting finds out.
+    Files that hycal wrote have them all in order. Rows are ordered by their bytes. Only the first four bytes are
+    compared; a class with two equal starts counts as out of order, and is sorted.
     """
     heads = np.ascontiguousarray(samples[:, :1]).view(">u4")[:, 0]
     follows = np.ones(len(samples), dtype=np.bool_)

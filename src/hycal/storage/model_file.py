@@ -1,7 +1,7 @@
 """The model file: safetensors with a JSON manifest in its header. `docs/model-file.md` is the specification.
 
-Reading executes nothing: a file is a header of JSON and a body of numbers, and every claim the header makes is checked
-before it is believed. Writing is atomic and durable: the path holds the old model or the new one, whole, at any moment.
+Reading executes nothing: a file is a JSON header and a body of numbers, and every field of the header is checked.
+Writing is atomic and durable: at any moment the path holds the complete old model or the complete new one.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ Tensors = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What a model file holds: a manifest of plain JSON values, and named arrays."""
+    """The content of a model file: a manifest of plain JSON values, and named arrays."""
 
     manifest: Mapping[str, Any]
     tensors: Tensors
 
 
 def write(path: str | os.PathLike[str], content: Content) -> None:
-    """Write `content` to `path`, replacing what was there in one step."""
+    """Write `content` to `path` atomically."""
     with prepared(path, content) as install:
         install()
 
 
 @contextmanager
 def prepared(path: str | os.PathLike[str], content: Content) -> Iterator[Callable[[], None]]:
-    """Write `content` to the disk beside `path`, and yield the function that replaces what is there by it."""
+    """Write `content` beside `path`, and yield the function that replaces the file at `path` with it."""
     target = Path(path)
     manifest = {"format": FORMAT, "version": VERSION, "hycal": __version__, **content.manifest}
     header = {_METADATA_KEY: json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)}
@@ -58,14 +58,14 @@ def prepared(path: str | os.PathLike[str], content: Content) -> Iterator[Callabl
     with storing(target), preparing(target) as draft:
         try:
             save_file(tensors, draft.file.name, header)
-        except SafetensorError as error:  # what the system refused, in the words of the library
+        except SafetensorError as error:  # an error of the system, as the library reports it
             raise OSError(str(error)) from None
         draft.finish()
         yield draft.install
 
 
 def read(path: str | os.PathLike[str]) -> Content:
-    """Return the content of the model file at `path`, or say what is wrong with it."""
+    """Return the content of the model file at `path`; raise ModelFileError if it is not one."""
     source = Path(path)
     if not source.is_file():
         folder = f" {source} is a folder." if source.is_dir() else ""
@@ -73,7 +73,7 @@ def read(path: str | os.PathLike[str]) -> Content:
     try:
         with source.open("rb") as opened, safe_open(str(source), framework="numpy") as file:
             if not os.path.samestat(os.fstat(opened.fileno()), source.stat()):
-                return read(source)  # replaced between the two: they may be different models
+                return read(source)  # replaced meanwhile: the two may be different models
             text = (file.metadata() or {}).get(_METADATA_KEY)
             manifest = _manifest(text, source)
             tensors = _mapped(opened, set(file.keys()))
@@ -85,10 +85,10 @@ def read(path: str | os.PathLike[str]) -> Content:
 
 
 def _mapped(opened: IO[bytes], names: set[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a file that safetensors found sound, as they lie in it: nothing is read before it is used.
+    """Return the arrays of a valid file, mapped: a page is read when it is used.
 
-    The arrays keep the file as it was when it is replaced by another. Windows replaces no file that is mapped, so there
-    the bytes are read.
+    If the file is replaced, the arrays keep the old content. Windows does not replace a mapped file, so there the bytes
+    are read.
     """
     if sys.platform == "win32":
         content: npt.NDArray[np.uint8] = np.fromfile(opened, np.uint8)
@@ -129,7 +129,7 @@ def _manifest(text: str | None, source: Path) -> dict[str, Any]:
 
 
 def _check_unicode(text: str, manifest: Any, source: Path) -> None:
-    """Refuse halves of surrogate pairs, which JSON can spell but no file can hold; ours are never spelled so."""
+    """Refuse halves of surrogate pairs: JSON can escape them, but they cannot be written as UTF-8."""
     if _SURROGATE.search(text) is None:
         return
     try:
@@ -140,5 +140,5 @@ def _check_unicode(text: str, manifest: Any, source: Path) -> None:
 
 _SURROGATE = re.compile(r"\\u[dD]")
 
-# One entry for each version ever written: how its manifest becomes a manifest of today.
+# For each version ever written, the function that converts its manifest to the present version.
 _UPGRADES: Mapping[Any, Any] = {1: lambda manifest: manifest}

@@ -1,4 +1,4 @@
-"""Named arrays in an .npz file of strangers: nothing in it is executed, and it does not fill the memory."""
+"""Named arrays in an .npz file that is not trusted: nothing in it is executed, and it cannot fill the memory."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_BYTES = 2**30
-MOST_RATIO = 100  # above MOST_BYTES: images that compress further are no photographs
+MOST_RATIO = 100  # above MOST_BYTES: photographs do not compress further
 
 
 def load_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of an .npz by name, or a ValueError with the reason."""
+    """Return the arrays of an .npz file by name; raise ValueError with the reason if it is damaged."""
     try:
         _check_size(path)
         with np.load(path, allow_pickle=False) as file:
@@ -25,7 +25,7 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
 
 
 def _array(name: str, value: Any) -> npt.NDArray[Any]:
-    # NumPy gives the bytes of a member that does not begin as an array does.
+    # NumPy returns bytes for a member that is not an array.
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufSU":
         raise ValueError(f"{name!r} is no array of numbers or text")
     if value.dtype.kind == "U" and value.nbytes:
