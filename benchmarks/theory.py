@@ -22,7 +22,7 @@ from hycal.algebra.bank import GaussianBank
 from hycal.algebra.fusion import FUSIONS
 from hycal.algebra.gaussians import GaussianOptions
 from hycal.algebra.scores import standardise
-from hycal.bench.report.drawing import COLOURS, drawing
+from hycal.gravity.drawing import COLOURS, drawing
 from hycal.validation import Doubles
 
 SHOTS = (2, 4, 8, 16)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hycal.bench.methods import parse_methods
-from hycal.bench.report.page import write_report
 from hycal.bench.report.results import collect
+from hycal.bench.report.writers import write_report
 from hycal.bench.runner import grid, run_grid
 from tests.support.small_benchmark import small_domains, small_setting
 

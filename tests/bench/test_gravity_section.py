@@ -12,11 +12,12 @@ import pytest
 
 from hycal.bench.cells import read_cell
 from hycal.bench.methods import parse_variant
-from hycal.bench.report.page import write_report
 from hycal.bench.report.results import Group, collect
-from hycal.bench.report.sections.gravity import before_and_after, draw_flow, draw_pull, gravities_of, gravity_table
+from hycal.bench.report.sections.gravity import before_and_after, gravities_of, gravity_table
+from hycal.bench.report.writers import write_report
 from hycal.bench.runner import grid, run_grid
 from hycal.gravity import pooled
+from hycal.gravity.drawing import draw_flow, draw_pull
 from tests.support.small_benchmark import small_domains, small_setting
 
 

@@ -10,7 +10,7 @@ from hycal.bench.report.blocks import FigureBlock, NotRun, ResultTable, Section
 from hycal.bench.report.results import Group, Results, Value, collect, column_of
 from hycal.bench.report.sections import all_sections
 from hycal.bench.report.sections.setting import domain_tables
-from hycal.bench.report.writers import html_section, latex, markdown
+from hycal.bench.report.writers import render
 
 DOMAINS = ("aircraft", "artbench", "dtd", "eurosat", "galaxy", "mnist", "organ", "flowers")
 
@@ -75,8 +75,8 @@ def test_published_numbers_stand_beside_ours_with_their_errors() -> None:
     assert value.published.value == 67.64
     summary = domain_tables(group)[0]
     assert "The mean of the printed row is 66.66, not 67.64." in summary.notes
-    for form in (markdown, latex, html_section):
-        text = form(Section("one", "One", (summary,)))
+    for form in ("markdown", "latex", "html"):
+        text = render(form, [Section("one", "One", (summary,))])
         assert "67.64" in text
         assert "66.66" in text
         assert "CIL" in text
@@ -93,7 +93,7 @@ def test_best_is_bold_second_underlined_and_missing_stays_missing() -> None:
     assert cells["HyCal", "last"].rank == "best"
     assert cells["NCM", "last"].rank == "second"
     assert cells["HyCal", "s_cde"].rank == ""
-    text = markdown(Section("one", "One", (table,)))
+    text = render("markdown", [Section("one", "One", (table,))])
     assert "**60.00**" in text
     assert "<u>55.00</u>" in text
     assert "| – |" in text
@@ -178,8 +178,8 @@ def test_every_table_of_the_paper_has_its_columns_and_published_numbers(
     tables = [block for block in blocks_of(Results(tuple(groups)), anchor) if isinstance(block, ResultTable)]
     table = next(block for block in tables if len(block.columns) == columns)
     assert published in [v.published.value for v in dict(table.rows)["HyCal"] if v.published is not None]
-    for form in (markdown, latex, html_section):
-        assert f"{published}" in form(Section("one", "One", (table,)))
+    for form in ("markdown", "latex", "html"):
+        assert f"{published}" in render(form, [Section("one", "One", (table,))])
 
 
 def test_ablation_and_fusion_compare_variants_of_one_method() -> None:
@@ -230,5 +230,5 @@ def test_without_results_every_table_and_figure_says_what_to_run() -> None:
         "DATACOMP-EMBEDDINGS",
         "EMBEDDINGS",
     ]
-    text = "".join(html_section(sections[anchor]) for anchor in ("s-cde", "fscil"))
+    text = render("html", [sections[anchor] for anchor in ("s-cde", "fscil")])
     assert text.count('class="todo"') == 3

@@ -138,9 +138,8 @@ def report_command(
     Example: hycal bench report results
     """
     from hycal.bench.report.blocks import TITLES
-    from hycal.bench.report.page import write_report
     from hycal.bench.report.results import collect
-    from hycal.bench.report.writers import number
+    from hycal.bench.report.writers import number, write_report
 
     console = Console()
     results = collect(folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,7 +54,9 @@ def gravity_command(
     asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=console)
     measured = measure_calibration(state.classifier, asked.rows, asked.labels)
     if page is not None:
-        _write_page(page, measured, model.name)
+        from hycal.gravity.page import gravity_page
+
+        write_whole(page, gravity_page(model.name, measured).encode())
         print_line(console, f"{page}: the page")
     if as_json:
         typer.echo(json.dumps({name: one.as_json() for name, one in measured.items()}, indent=1))
@@ -71,10 +72,10 @@ def _print_left_out(console: Console, left_out: LeftOut) -> None:
 
 
 def _print_tables(console: Console, measured: Mapping[str, Gravity]) -> None:
-    from hycal.gravity.tables import sheets
+    from hycal.gravity.tables import sentence, sheets
 
     for when, one in measured.items():
-        print_line(console, _sentence(when, one))
+        print_line(console, sentence(when, one))
         for sheet in sheets(one):
             table = Table(title=plain(sheet.title), caption=plain(sheet.note), box=None)
             for place, name in enumerate(sheet.head):
@@ -82,21 +83,3 @@ def _print_tables(console: Console, measured: Mapping[str, Gravity]) -> None:
             for row in sheet.rows:
                 table.add_row(*map(plain, row))
             print_table(table)
-
-
-def _sentence(when: str, one: Gravity) -> str:
-    from hycal.gravity.tables import summary
-
-    return f"{one.method} ({when} calibration): {summary(one)}"
-
-
-def _write_page(path: Path, measured: dict[str, Gravity], name: str) -> None:
-    from hycal.bench.report.page import document
-    from hycal.bench.report.sections.gravity import draw_flow, draw_pull
-    from hycal.gravity.tables import html_tables, sheets
-
-    both = list(measured.values())
-    sentences = "".join(f"<p>{html.escape(_sentence(when, one))}</p>" for when, one in measured.items())
-    drawings = f"<figure>{draw_flow(both, name)}</figure><figure>{draw_pull(both, name)}</figure>"
-    tables = "".join(html_tables(sheets(one)) for one in both)
-    write_whole(path, document(f"Domain Gravity of {name}", sentences + drawings + tables).encode())

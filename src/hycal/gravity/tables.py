@@ -1,8 +1,7 @@
-"""Gravity as tables of text, and the forms they are written in: Markdown and HTML."""
+"""Gravity as tables of text and sentences, and the tables in Markdown."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,12 +23,12 @@ class Sheet:
 
 
 def sheets(gravity: Gravity) -> list[Sheet]:
-    """Return what was measured as three tables: flow, domains, relations."""
+    """Return the measured numbers as three tables: flow, domains, relations."""
     return [_flow(gravity), _domains(gravity), _relations(gravity)]
 
 
 def summary(gravity: Gravity) -> str:
-    """Say in one sentence how much crosses, and who takes most."""
+    """Return one sentence: how many images cross, and which domain takes most of them."""
     flow = gravity.flow
     crossed, asked = int(flow.outflow.sum()), int(flow.counts.sum())
     line = f"{crossed:,} of {asked:,} images ({100 * flow.crossing:.2f}%) are given to a class of another domain"
@@ -37,6 +36,11 @@ def summary(gravity: Gravity) -> str:
         return f"{line}."
     most = int(np.argmax(flow.inflow))
     return f"{line}; {gravity.domains[most]} takes most, {int(flow.inflow[most]):,}."
+
+
+def sentence(when: str, gravity: Gravity) -> str:
+    """Return the method, its state of calibration ("before" or "after"), and the summary."""
+    return f"{gravity.method} ({when} calibration): {summary(gravity)}"
 
 
 def _flow(gravity: Gravity) -> Sheet:
@@ -112,20 +116,5 @@ def markdown(tables: Sequence[Sheet]) -> str:
             + [line(row) for row in table.rows]
             + [""]
         )
-        for table in tables
-    )
-
-
-def html_tables(tables: Sequence[Sheet]) -> str:
-    """Return tables as HTML figures."""
-
-    def row(cells: Sequence[str]) -> str:
-        first, *others = (html.escape(cell) for cell in cells)
-        return f"<tr><th>{first}</th>{''.join(f'<td>{cell}</td>' for cell in others)}</tr>"
-
-    return "".join(
-        f"<figure><figcaption><b>{html.escape(table.title)}</b><br>{html.escape(table.note)}</figcaption>"
-        f'<div class="wide"><table><thead><tr>{"".join(f"<th>{html.escape(cell)}</th>" for cell in table.head)}</tr>'
-        f"</thead><tbody>{''.join(map(row, table.rows))}</tbody></table></div></figure>"
         for table in tables
     )

@@ -1,22 +1,69 @@
-"""The forms that sections are written in: Markdown, LaTeX, CSV, HTML."""
+"""The report in its four forms: Markdown, LaTeX and HTML by templates, and CSV.
+
+Templates are in `templates`; the HTML page extends the page of `hycal.gravity.page` and needs nothing beside it.
+"""
 
 from __future__ import annotations
 
 import csv
-import html
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
-from hycal.bench.report.blocks import Block, Column, FigureBlock, NotRun, ResultTable, Section
-from hycal.bench.report.results import Value
+from hycal._version import __version__
+from hycal.bench.report.blocks import Column, ResultTable, Section
+from hycal.bench.report.results import Results, Value
+from hycal.bench.report.sections import all_sections
+from hycal.gravity.page import environment
+from hycal.storage.atomic import write_whole
 
 MISSING = "–"
-Marks = dict[str, Callable[[str], str]]
+FILES = {"markdown": "report.md", "latex": "report.tex", "csv": "report.csv", "html": "report.html"}
+_INTRODUCTION = (
+    f"hycal {__version__}. Best in bold, second underlined; {MISSING} is missing. Where the paper has the same setting "
+    "its number stands below ours, with a note if it is known to be wrong. In commands RESULTS stands for the folder "
+    "of this report, EMBEDDINGS for what `hycal bench embed` made of your copies of the data sets "
+    "(DATACOMP-EMBEDDINGS: with --encoder datacomp-vit-b16)."
+)
+_TEX = {"_": r"\_", "%": r"\%", "σ": r"$\sigma$", "ρ": r"$\rho$", "–": "--", "&": r"\&", "#": r"\#"}
+#: How a form writes the best number of a column, the second, and a published number.
+_MARKS = {
+    "markdown": ("**{}**", "<u>{}</u>", "<br>{}"),
+    "latex": (r"\textbf{{{}}}", r"\underline{{{}}}", " ({})"),
+    "html": ("<b>{}</b>", "<u>{}</u>", '<br><span class="paper">{}</span>'),
+}
 
 
-def number(mean: float, interval: float, pm: str = " ± ") -> str:
+def write_report(results: Results, folder: Path) -> dict[str, Path]:
+    """Write the report of `results` to `folder`; return the files by form.
+
+    The same results give the same bytes.
+    """
+    sections = all_sections(results)
+    for form, name in FILES.items():
+        write_whole(folder / name, render(form, sections).encode())
+    return {form: folder / name for form, name in FILES.items()}
+
+
+def render(form: str, sections: Sequence[Section]) -> str:
+    """Return sections as the text of one form; only HTML has the figures."""
+    if form == "csv":
+        return _csv(sections)
+    if form == "latex":  # has its own use of braces
+        templates = environment("hycal.bench.report", block=("<%", "%>"), variable=("<<", ">>"))
+    else:
+        templates = environment("hycal.bench.report")
+    templates.filters["tex"] = _tex
+    text = templates.get_template(FILES[form]).render(
+        title="hycal benchmark", introduction=_INTRODUCTION, sections=sections, cell=partial(_cell, *_MARKS[form])
+    )
+    return text if form == "html" else text[:-1]  # without the empty line after the last block
+
+
+def number(mean: float, interval: float) -> str:
     """Return a mean with its interval as text.
 
     >>> number(63.504, 0.731), number(63.5, float("nan")), number(float("nan"), float("nan"))
@@ -24,88 +71,27 @@ def number(mean: float, interval: float, pm: str = " ± ") -> str:
     """
     if np.isnan(mean):
         return MISSING
-    return f"{mean:.2f}" if np.isnan(interval) else f"{mean:.2f}{pm}{interval:.2f}"
+    return f"{mean:.2f}" if np.isnan(interval) else f"{mean:.2f} ± {interval:.2f}"
 
 
-def _cell(table: ResultTable, value: Value, marks: Marks, pm: str = " ± ") -> str:
-    text = marks.get(value.rank, str)(number(value.mean, value.interval, pm))
+def _cell(best: str, second: str, published: str, table: ResultTable, value: Value) -> str:
+    """Return our number, marked by its rank, and the published one with the number of its note."""
+    text = {"best": best, "second": second}.get(value.rank, "{}").format(number(value.mean, value.interval))
     if value.published is None:
         return text
     error = value.published.error
-    printed = number(value.published.value, value.published.interval, pm)
     note = f" [{table.notes.index(error) + 1}]" if error else ""
-    return text + marks["published"](f"paper {printed}{note}")
-
-
-def _grid(table: ResultTable, marks: Marks, pm: str = " ± ") -> list[list[str]]:
-    return [[name, *(_cell(table, value, marks, pm) for value in values)] for name, values in table.rows]
-
-
-def _full_title(column: Column) -> str:
-    return f"{column.head}: {column.title}" if column.head else column.title
-
-
-def markdown(section: Section) -> str:
-    """Return the tables of a section in Markdown; figures are in the page."""
-    return "\n".join(
-        (f"## {section.title}\n", *(_markdown(b) for b in section.blocks if not isinstance(b, FigureBlock)))
-    )
-
-
-def _markdown(block: ResultTable | NotRun) -> str:
-    if isinstance(block, NotRun):
-        listed = "\n".join(f"    {command}" for command in block.commands)
-        return f"### {block.title}\n\n{block.reason}\n\n{listed}\n"
-    marks: Marks = {"best": "**{}**".format, "second": "<u>{}</u>".format, "published": "<br>{}".format}
-    lines = [["method", *map(_full_title, block.columns)], ["---"] * (len(block.columns) + 1), *_grid(block, marks)]
-    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    notes = "".join(f"\n[{place}] {note}\n" for place, note in enumerate(block.notes, 1))
-    return f"### {block.title}\n\n{block.caption}\n\n{body}\n{notes}"
+    return text + published.format(f"paper {number(value.published.value, value.published.interval)}{note}")
 
 
 def _tex(text: str) -> str:
-    escapes = {"_": r"\_", "%": r"\%", "σ": r"$\sigma$", "ρ": r"$\rho$", "–": "--", "&": r"\&", "#": r"\#"}
-    for plain, escaped in escapes.items():
+    for plain, escaped in _TEX.items():
         text = text.replace(plain, escaped)
     return text
 
 
-def latex(section: Section) -> str:
-    """Return the tables of a section as LaTeX table environments; what was not run as comments."""
-    return "\n".join((f"% {section.title}", *(_latex(b) for b in section.blocks if not isinstance(b, FigureBlock))))
-
-
-def _latex(block: ResultTable | NotRun) -> str:
-    if isinstance(block, NotRun):
-        return "\n".join((f"% {block.title}: {block.reason}", *(f"%   {command}" for command in block.commands), ""))
-    marks: Marks = {"best": r"\textbf{{{}}}".format, "second": r"\underline{{{}}}".format, "published": " ({})".format}
-    heads = " & ".join(rf"\multicolumn{{{count}}}{{c}}{{{_tex(head)}}}" for head, count in block.heads)
-    titles = " & ".join(_tex(column.title) for column in block.columns)
-    body = [
-        " & ".join([_tex(row[0]), *(cell.replace("–", "--") for cell in row[1:])]) + r" \\"
-        for row in _grid(block, marks, r"$\pm$")
-    ]
-    notes = " ".join(f"[{place}] {note}" for place, note in enumerate(block.notes, 1))
-    return "\n".join(
-        (
-            r"\begin{table}",
-            rf"\caption{{{_tex(f'{block.title}. {block.caption} {notes}'.strip())}}}",
-            rf"\begin{{tabular}}{{l{'c' * len(block.columns)}}}",
-            r"\hline",
-            *([rf" & {heads} \\"] if heads else []),
-            rf"method & {titles} \\",
-            r"\hline",
-            *body,
-            r"\hline",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        )
-    )
-
-
-def csv_rows(sections: Iterable[Section]) -> str:
-    """Return every number of every table as CSV, ours and the published one."""
+def _csv(sections: Iterable[Section]) -> str:
+    """Return every number of every table, ours and the published one."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     about = ["section", "table", "setting", "order", "protocol", "method", "column"]
@@ -134,51 +120,3 @@ def _numbers(value: Value) -> list[str]:
 
 def _plain(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.4f}"
-
-
-def html_section(section: Section) -> str:
-    """Return a section as HTML."""
-    return (
-        f'<section id="{html.escape(section.anchor)}"><h2>{html.escape(section.title)}</h2>'
-        f"{''.join(map(_html, section.blocks))}</section>"
-    )
-
-
-def _html(block: Block) -> str:
-    if isinstance(block, NotRun):
-        commands = html.escape("\n".join(block.commands))
-        return (
-            f'<div class="todo"><b>{html.escape(block.title)}</b> <span>{html.escape(block.reason)}</span>'
-            f"<pre>{commands}</pre></div>"
-        )
-    caption = f"<figcaption><b>{html.escape(block.title)}</b><br>{html.escape(block.caption)}</figcaption>"
-    if isinstance(block, FigureBlock):
-        return f'<figure>{caption}<div class="wide drawing">{block.draw()}</div></figure>'
-    return f"<figure>{caption}{_html_table(block)}</figure>"
-
-
-def _html_table(table: ResultTable) -> str:
-    marks: Marks = {
-        "best": "<b>{}</b>".format,
-        "second": "<u>{}</u>".format,
-        "published": '<br><span class="paper">{}</span>'.format,
-    }
-    heads = "".join(f'<th class="head" colspan="{count}">{html.escape(head)}</th>' for head, count in table.heads)
-    above = f"<tr><th></th>{heads}</tr>" if heads else ""
-    head = "".join(f"<th>{html.escape(column.title)}</th>" for column in table.columns)
-    body = "".join(
-        f"<tr><th>{html.escape(name)}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-        for name, *cells in _grid(table, marks)
-    )
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.notes)
-    listed = f'<ol class="notes">{notes}</ol>' if notes else ""
-    return (
-        f'<div class="wide"><table><thead>{above}<tr><th>method</th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>{listed}"
-    )
-
-
-def contents(sections: Sequence[Section]) -> str:
-    """Return links to the sections as HTML."""
-    links = (f'<a href="#{html.escape(section.anchor)}">{html.escape(section.title)}</a>' for section in sections)
-    return f"<nav>{''.join(links)}</nav>"

@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 
 from hycal.bench.report.blocks import Block, FigureBlock, NotRun, Section
-from hycal.bench.report.drawing import COLOURS, drawing
 from hycal.bench.report.results import Results
 from hycal.bench.report.tables import run_command
 from hycal.bench.views import View
+from hycal.gravity.drawing import COLOURS, drawing
 
 _KINDS = {  # label: whether cosine, distance and the blend are right (None for either)
     "both right": (True, True, None),

@@ -9,12 +9,11 @@ import numpy as np
 
 from hycal.bench import metrics
 from hycal.bench.report.blocks import Block, Column, FigureBlock, NotRun, ResultTable, Section
-from hycal.bench.report.drawing import drawing, name_points, style
 from hycal.bench.report.results import Group, Results, Value
 from hycal.bench.report.tables import run_command
 from hycal.bench.settings import DEFAULT_ORDER
 from hycal.gravity import CLAIMS, Gravity, pooled
-from hycal.validation import Doubles
+from hycal.gravity.drawing import draw_flow, draw_pull
 
 #: What stands for the state before calibration, in this order of preference.
 BEFORE = ("HyCal[metric=cosine]", "NCM")
@@ -81,45 +80,3 @@ def before_and_after(measured: Mapping[str, Sequence[Gravity]]) -> list[Gravity]
     before = next((method for method in BEFORE if method in measured), None)
     first = next(method for method in measured if method != before or len(measured) == 1)
     return [pooled(measured[method]) for method in dict.fromkeys([before or first, first])]
-
-
-def draw_flow(shown: Sequence[Gravity], name: str) -> str:
-    """Draw which domain takes whose images, one matrix for each model; the diagonal is what a domain keeps."""
-    out: list[str] = []
-    worst = max(float(np.nanmax(_lost(one), initial=1e-6)) for one in shown)
-    with drawing(f"flow/{name}", out, columns=len(shown), size=(1.0 + 5.0 * len(shown), 4.4)) as axes:
-        for ax, one in zip(axes, shown, strict=True):
-            ax.grid(visible=False)
-            ax.imshow(_lost(one), cmap="Reds", vmin=0, vmax=worst)
-            for (row, column), rate in np.ndenumerate(100 * one.flow.rates):
-                if row == column or rate > 0:
-                    colour = {} if row == column else {"color": "white" if rate > 60 * worst else "black"}
-                    ax.text(column, row, f"{rate:.1f}", ha="center", va="center", fontsize=7, **colour)
-            ax.set_xticks(range(len(one.domains)), one.domains, rotation=30)
-            ax.set_yticks(range(len(one.domains)), one.domains)
-            ax.set_xlabel("given to (%)")
-            ax.set_title(one.method)
-    return out[0]
-
-
-def _lost(one: Gravity) -> Doubles:
-    """Return the rates at which images cross, NaN (drawn as the page itself) on the diagonal and where none do."""
-    rates = one.flow.rates
-    lost: Doubles = np.where(np.eye(len(rates), dtype=bool) | (rates == 0), np.nan, rates)
-    return lost
-
-
-def draw_pull(shown: Sequence[Gravity], name: str) -> str:
-    """Draw taken and pull against what the paper says drives them."""
-    pairs = [("sample share", "taken"), ("samples per class", "pull"), ("visual entropy", "pull")]
-    out: list[str] = []
-    with drawing(f"pull/{name}", out, columns=len(pairs), size=(11.0, 3.8)) as axes:
-        for ax, (against, of) in zip(axes, pairs, strict=True):
-            for place, one in enumerate(shown):
-                ax.scatter(one.columns[against], one.columns[of], s=24, label=one.method, linewidths=0, **style(place))
-            ax.margins(x=0.15)  # room for the names
-            name_points(ax, shown[-1].domains, *(shown[-1].columns[key] for key in (against, of)))
-            ax.set_xlabel(against)
-            ax.set_ylabel(of)
-        axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-    return out[0]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from hycal.bench.report.blocks import Block, FigureBlock, NotRun, Section
-from hycal.bench.report.drawing import drawing, style
 from hycal.bench.report.results import Results
 from hycal.bench.report.tables import run_command
 from hycal.bench.views import View
+from hycal.gravity.drawing import drawing, style
 
 _SPACES = {"HyCal": "embeddings (HyCal's space)", "RanPAC": "random ReLU features (RanPAC's space)"}
 _CAPTION = (

@@ -10,9 +10,9 @@ import numpy as np
 
 from hycal.bench.methods import Study, find_study
 from hycal.bench.report.blocks import TITLES, Block, FigureBlock, NotRun, Section
-from hycal.bench.report.drawing import drawing, heat_map, style
 from hycal.bench.report.results import Group, Results
 from hycal.bench.report.tables import FAMILIES, run_command
+from hycal.gravity.drawing import drawing, heat_map, style
 from hycal.validation import Doubles
 
 _NAMES = {"alpha": "α", "beta": "β", "reg": "λ", "gamma": "γ"}

@@ -10,8 +10,8 @@ import numpy as np
 
 from hycal.bench import metrics
 from hycal.bench.cells import CellResult
-from hycal.bench.report.drawing import INK, drawing, heat_map, style
 from hycal.bench.report.results import Group
+from hycal.gravity.drawing import INK, drawing, heat_map, style
 from hycal.validation import Doubles
 
 _IN_A_ROW = 4

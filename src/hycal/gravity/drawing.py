@@ -1,4 +1,8 @@
-"""Drawing as SVG text that takes its ink from the page, so that one drawing is legible in light and dark."""
+"""Drawings as SVG text: a canvas for any figure, and the two figures of gravity.
+
+A drawing takes its text colour from the page, so it is legible in light and dark. The report of the benchmark draws on
+the same canvas.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hycal.errors import HyCalError
+from hycal.gravity.measure import Gravity
 from hycal.validation import Doubles
 
 INK = "#010203"  # stands for the page's text colour, and is replaced by it
@@ -92,3 +97,45 @@ def heat_map(ax: Any, values: Doubles, rows: Sequence[str], columns: Sequence[st
             ax.text(column, row, f"{value:.{digits}f}", ha="center", va="center", color=colour, fontsize=7.5)
     ax.set_xticks(range(len(columns)), columns)
     ax.set_yticks(range(len(rows)), rows)
+
+
+def draw_flow(shown: Sequence[Gravity], name: str) -> str:
+    """Draw how often images of one domain are classified into another, one matrix for each model."""
+    out: list[str] = []
+    worst = max(float(np.nanmax(_lost(one), initial=1e-6)) for one in shown)
+    with drawing(f"flow/{name}", out, columns=len(shown), size=(1.0 + 5.0 * len(shown), 4.4)) as axes:
+        for ax, one in zip(axes, shown, strict=True):
+            ax.grid(visible=False)
+            ax.imshow(_lost(one), cmap="Reds", vmin=0, vmax=worst)
+            for (row, column), rate in np.ndenumerate(100 * one.flow.rates):
+                if row == column or rate > 0:
+                    colour = {} if row == column else {"color": "white" if rate > 60 * worst else "black"}
+                    ax.text(column, row, f"{rate:.1f}", ha="center", va="center", fontsize=7, **colour)
+            ax.set_xticks(range(len(one.domains)), one.domains, rotation=30)
+            ax.set_yticks(range(len(one.domains)), one.domains)
+            ax.set_xlabel("given to (%)")
+            ax.set_title(one.method)
+    return out[0]
+
+
+def _lost(one: Gravity) -> Doubles:
+    """Return the rates of images that cross; NaN, which is transparent, on the diagonal and where none cross."""
+    rates = one.flow.rates
+    lost: Doubles = np.where(np.eye(len(rates), dtype=bool) | (rates == 0), np.nan, rates)
+    return lost
+
+
+def draw_pull(shown: Sequence[Gravity], name: str) -> str:
+    """Draw taken and pull against the quantities that cause them by the paper's claim."""
+    pairs = [("sample share", "taken"), ("samples per class", "pull"), ("visual entropy", "pull")]
+    out: list[str] = []
+    with drawing(f"pull/{name}", out, columns=len(pairs), size=(11.0, 3.8)) as axes:
+        for ax, (against, of) in zip(axes, pairs, strict=True):
+            for place, one in enumerate(shown):
+                ax.scatter(one.columns[against], one.columns[of], s=24, label=one.method, linewidths=0, **style(place))
+            ax.margins(x=0.15)  # room for the names
+            name_points(ax, shown[-1].domains, *(shown[-1].columns[key] for key in (against, of)))
+            ax.set_xlabel(against)
+            ax.set_ylabel(of)
+        axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    return out[0]

@@ -11,15 +11,14 @@ import pytest
 
 from hycal import HyCalError
 from hycal.bench.report.blocks import FigureBlock
-from hycal.bench.report.page import write_report
 from hycal.bench.report.results import collect
 from hycal.bench.report.sections import all_sections
-from hycal.bench.report.writers import csv_rows
+from hycal.bench.report.writers import render, write_report
 from tests.support.files import tree
 
 
 def test_csv_has_every_number_once(results: Path) -> None:
-    rows = list(csv.DictReader(csv_rows(all_sections(collect(results))).splitlines()))
+    rows = list(csv.DictReader(render("csv", all_sections(collect(results))).splitlines()))
     keys = [(row["table"], row["setting"], row["order"], row["method"], row["column"]) for row in rows]
     assert len(set(keys)) == len(keys)
     small = [row for row in rows if row["setting"] == "small"]
