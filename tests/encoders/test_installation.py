@@ -10,7 +10,6 @@ import pytest
 
 from hycal.encoders import installation, load_encoder, loader
 from hycal.encoders.catalog import find_encoder
-from hycal.encoders.extras import MissingExtraError, load_extra, load_package
 from hycal.encoders.files import encoder_dir
 from hycal.encoders.installation import install
 from hycal.encoders.loader import file_hash
@@ -102,13 +101,6 @@ def test_folder_into_the_cache_and_damage_is_found(tmp_path: Path, empty_cache: 
     (folder / "manifest.json").write_text("{")
     with pytest.raises(HyCalError, match=r"manifest.json is damaged"):
         load_encoder("clip-vit-b16")
-
-
-def test_absent_extra_is_named() -> None:
-    with pytest.raises(MissingExtraError, match=r"needs the package 'no_such_thing'.*pip install 'hycal\[clip\]'"):
-        load_extra("no_such_thing.inner", extra="clip", why="Flying")
-    with pytest.raises(MissingExtraError, match=r"'no_such_thing'.*pip install --force-reinstall no_such_thing\.$"):
-        load_package("no_such_thing", why="Flying")
 
 
 def test_other_weights_under_the_name_of_a_wheel_have_a_fingerprint_of_their_own(tmp_path: Path) -> None:

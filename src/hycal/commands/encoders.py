@@ -15,11 +15,10 @@ from hycal._version import __version__
 from hycal.commands._options import BackendName, check_backend
 from hycal.commands._output import print_line, print_table, report_errors
 from hycal.encoders.catalog import find_encoder, list_encoders
-from hycal.encoders.extras import missing_packages
 from hycal.encoders.files import cache_dir
 from hycal.encoders.installation import install
 from hycal.encoders.loader import load_encoder
-from hycal.encoders.status import EncoderStatus, check_files, try_out
+from hycal.encoders.status import EncoderStatus, check_files, missing_packages, try_out
 
 app = typer.Typer(help="The encoders: what turns images and texts into embeddings.", no_args_is_help=True)
 

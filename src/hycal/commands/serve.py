@@ -38,7 +38,7 @@ def serve_command(
 
     Example: hycal serve photos.hycal
     """
-    from hycal.encoders.extras import load_extra
+    from hycal.extras import load_extra
 
     for package in ("fastapi", "uvicorn", "python_multipart"):
         load_extra(package, extra="serve", why="`hycal serve`")

@@ -1,7 +1,7 @@
 """Labelled images and embeddings: readers of folders and manifests, published data sets, the embeddings in the package.
 
 `project`, `bench`, `serve` and `commands` may import it; it imports `embedding`, `encoders`, `storage` and below.
-It never trains or asks a classifier, and never decodes an image except in `check`.
+It never uses a classifier, and leaves decoding and encoding to `embedding`.
 """
 
 from hycal.data.bundled import load_xd8, xd8_provenance

@@ -1,6 +1,6 @@
 """From images and texts to unit embeddings: the table of encoders, their files, and the back ends that run them.
 
-`embedding`, `data`, `project`, `export`, `bench`, `serve` and `commands` may import it; it imports `storage` and below.
+`embedding`, `export` and every room above them may import it; it imports `validation`, `extras` and `errors` only.
 It never reads an image file, never keeps an embedding, and never knows a class or a classifier.
 """
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from hycal.encoders.catalog import Backend, EncoderSpec, WheelSource, find_encoder
 from hycal.encoders.dequantisation import dequantise
-from hycal.encoders.extras import load_extra
 from hycal.encoders.files import MissingFilesError, encoder_dir, layouts, locate, missing_message, repository, require
 from hycal.encoders.golden import check_golden, embed_golden, has_golden
 from hycal.encoders.loader import MANIFEST, file_hash, load_encoder
 from hycal.errors import HyCalError
+from hycal.extras import load_extra
 
 _PIP_SECONDS = 1800
 _PROBE_SECONDS = 15

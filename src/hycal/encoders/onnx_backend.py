@@ -11,9 +11,9 @@ from typing import Any
 import numpy.typing as npt
 
 from hycal.encoders.encoder import Rows
-from hycal.encoders.extras import load_package
 from hycal.encoders.tokenizer import ClipTokenizer
 from hycal.errors import HyCalError
+from hycal.extras import load_package
 from hycal.validation import Floats
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.encoders.extras import load_extra
+from hycal.extras import load_extra
 
 _OPSET = 17
 _IR_VERSION = 8

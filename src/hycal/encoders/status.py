@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,11 @@ from hycal.encoders.files import encoder_dir, locate, missing_message
 from hycal.encoders.golden import check_golden, has_golden
 from hycal.encoders.loader import load_encoder
 from hycal.errors import HyCalError
+
+_EXTRAS = {
+    "clip": ("onnx", "tokenizers", "huggingface_hub"),
+    "torch": ("torch", "open_clip", "transformers"),
+}
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,13 @@ def try_out(status: EncoderStatus) -> EncoderStatus:
     except HyCalError as error:
         return EncoderStatus(status.spec, status.folder, False, status.text, str(error))
     return EncoderStatus(status.spec, status.folder, True, status.text, f"{detail}; fingerprint {encoder.fingerprint}")
+
+
+def missing_packages() -> dict[str, list[str]]:
+    """Return, for each extra that an encoder may need, the packages that are not installed."""
+    return {
+        extra: [name for name in names if importlib.util.find_spec(name) is None] for extra, names in _EXTRAS.items()
+    }
 
 
 def _text(spec: EncoderSpec) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hycal.encoders.extras import load_extra
 from hycal.errors import HyCalError
+from hycal.extras import load_extra
 
 Ids = npt.NDArray[np.int64]
 _END = "<|endoftext|>"

@@ -11,9 +11,9 @@ from typing import Any
 
 from hycal.encoders.catalog import Backend
 from hycal.encoders.encoder import Rows, Towers
-from hycal.encoders.extras import load_extra
 from hycal.encoders.files import Located
 from hycal.encoders.tokenizer import ClipTokenizer
+from hycal.extras import load_extra
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hycal.errors import HyCalError
+from hycal.extras import load_extra
 from hycal.gravity.measure import Gravity
 from hycal.validation import Doubles
 
@@ -42,15 +42,12 @@ def drawing(
 
     `name` must differ between the drawings of a page: ids inside the SVG are made from it.
     """
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise HyCalError("Figures need matplotlib. Install it: pip install 'hycal[bench]'.") from None
+    matplotlib = load_extra("matplotlib", extra="bench", why="A figure")
+    figures = load_extra("matplotlib.figure", extra="bench", why="A figure")
     ink = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     style: dict[Any, Any] = {**dict.fromkeys(ink, INK), "svg.fonttype": "none", "svg.hashsalt": name, "font.size": 9}
     with matplotlib.rc_context(style):
-        figure = Figure(figsize=size, layout="constrained", dpi=130)
+        figure = figures.Figure(figsize=size, layout="constrained", dpi=130)
         figure.patch.set_alpha(0.0)
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for ax in axes:

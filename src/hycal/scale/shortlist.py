@@ -28,6 +28,7 @@ from hycal.algebra.covariance import directions
 from hycal.algebra.scores import SMALLEST_SPREAD, blend_log_odds
 from hycal.classifiers.hycal import HyCal
 from hycal.errors import HyCalError
+from hycal.extras import load_extra
 from hycal.state.records import ClassRecord
 from hycal.validation import Doubles, Floats, check_queries
 
@@ -210,14 +211,8 @@ def _mean_images(members: Sequence[ClassRecord]) -> Floats:
 
 
 def _index(vectors: Floats, nearest: int) -> Any:
-    try:
-        from usearch.index import Index
-    except ImportError as error:
-        raise HyCalError(
-            f"A shortlist needs the package usearch, which cannot be imported ({error}). "
-            'Install it: pip install "hycal[shortlist]".'
-        ) from None
-    index = Index(
+    usearch = load_extra("usearch.index", extra="shortlist", why="A shortlist")
+    index = usearch.Index(
         ndim=vectors.shape[1],
         metric="ip",
         dtype="f16",

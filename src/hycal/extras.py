@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from types import ModuleType
 
 from hycal.errors import HyCalError
-
-EXTRAS = {
-    "clip": ("onnx", "tokenizers", "huggingface_hub"),
-    "torch": ("torch", "open_clip", "transformers"),
-}
 
 
 class MissingExtraError(HyCalError):
@@ -36,13 +30,6 @@ def load_extra(module: str, *, extra: str, why: str) -> ModuleType:
 def load_package(module: str, *, why: str) -> ModuleType:
     """Import `module`, a dependency of hycal that some systems cannot load; parameters as for `load_extra`."""
     return _load(module, why, f"It comes with hycal; install it again: pip install --force-reinstall {module}.")
-
-
-def missing_packages() -> dict[str, list[str]]:
-    """Return, for each extra that an encoder may need, the packages that are not installed."""
-    return {
-        extra: [name for name in names if importlib.util.find_spec(name) is None] for extra, names in EXTRAS.items()
-    }
 
 
 def _load(module: str, why: str, advice: str) -> ModuleType:
