@@ -69,6 +69,8 @@ def hycal(copy: Path, *arguments: str) -> str:
 def test_the_guide_edits_as_many_files_as_it_says():
     files = [path for path, _, _ in edits()]
     assert sorted(set(files)) == [
+        "src/hycal/bench/report/sections/__init__.py",
+        "src/hycal/bench/report/sections/spread.py",
         "src/hycal/classifiers/__init__.py",
         "src/hycal/classifiers/nearest_median.py",
         "src/hycal/cli.py",
@@ -100,6 +102,19 @@ def test_the_endpoint_passes_its_test(copy):
     tests = [name for path, _, text in edits() if path.startswith("tests/") for name in re.findall(r"def (\w+)", text)]
     assert tests
     run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/serve/test_routes.py", "-k", " or ".join(tests))
+
+
+def test_the_report_has_the_section(copy):
+    hycal(copy, "bench", "run", "xd8-balanced", "--methods", "NCM", "--seeds", "1", "--jobs", "1", "--out", "results")
+    code = """
+from pathlib import Path
+from hycal.bench.report.results import collect
+from hycal.bench.report.sections import all_sections
+(section,) = [section for section in all_sections(collect(Path("results"))) if section.anchor == "spread"]
+(table,) = section.blocks
+print(table.title, [method for method, _ in table.rows])
+"""
+    assert run(copy, "-c", code) == "Spread: xd8-balanced ['NCM']\n"
 
 
 def test_the_examples_keep_the_rules(copy):
