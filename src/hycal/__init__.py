@@ -1,58 +1,32 @@
 """Teach a classifier new image classes from a handful of examples, without retraining and without forgetting."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hycal._version import __version__
-from hycal.errors import HyCalError, ModelFileError
+from hycal._version import __version__ as __version__
+from hycal.errors import HyCalError as HyCalError
+from hycal.errors import ModelFileError as ModelFileError
 
 if TYPE_CHECKING:
-    from hycal.classifiers import (
-        GDA,
-        KLDA,
-        METHODS,
-        NCM,
-        SLDA,
-        DualRAIL,
-        FeCAM,
-        HierarchicalHyCal,
-        HyCal,
-        PrimalRAIL,
-        RanPAC,
-        TipAdapter,
-        ZeroShot,
-    )
-    from hycal.project import load
-
-__all__ = [
-    "GDA",
-    "KLDA",
-    "METHODS",
-    "NCM",
-    "SLDA",
-    "DualRAIL",
-    "FeCAM",
-    "HierarchicalHyCal",
-    "HyCal",
-    "HyCalError",
-    "ModelFileError",
-    "PrimalRAIL",
-    "RanPAC",
-    "TipAdapter",
-    "ZeroShot",
-    "__version__",
-    "load",
-]
+    from hycal.classifiers import *  # noqa: F403  the names of the methods stand there alone
+    from hycal.project import load as load
 
 
 def __getattr__(name: str) -> Any:
-    """Import the classifiers at first use: they bring scikit-learn, and `hycal --help` should not wait for it."""
-    if name not in __all__:
+    """Import the methods at first use: they bring scikit-learn, and `hycal --help` should not wait for it."""
+    value: Any
+    if name == "load":
+        value = import_module("hycal.project").load
+    elif name == "__all__":
+        methods = import_module("hycal.classifiers").__all__
+        return sorted([*methods, "HyCalError", "ModelFileError", "__version__", "load"])
+    elif name[0].isupper() and name in import_module("hycal.classifiers").__all__:
+        value = getattr(import_module("hycal.classifiers"), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hycal import classifiers, project
-
-    value = globals()[name] = getattr(project if name == "load" else classifiers, name)
+    globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__getattr__("__all__")})

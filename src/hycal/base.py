@@ -208,8 +208,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 
         X holds embeddings exactly as they were learned, y their labels. A class that loses its last sample is gone.
         """
-        records = self.records_
-        self.install(records.remove(self.check_step(X, y, width=self._width)))
+        self.install(self.records_.remove(self.check_step(X, y, width=self._width)))
         return self
 
     def merge(self, other: IncrementalClassifier) -> Self:
@@ -323,12 +322,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         """Return the score of every learned sample by the model that never saw it.
 
         Exact, except for what a method keeps as it is: parameters that it chose itself, and in HierarchicalHyCal the
-        weights of evidence and part of the global prior.
-
-        Parameters
-        ----------
-        rows : array-like of int, optional
-            Which samples, or a mask of all, counted class after class in the order of `classes_`; all by default.
+        weights of evidence and part of the global prior. `rows` are positions of samples, or a mask of all, counted
+        class after class in the order of `classes_`; all by default.
         """
         snapshot = self.snapshot()
         wanted = None if rows is None else np.arange(int(snapshot.records.counts.sum()))[np.asarray(rows)]
@@ -440,10 +435,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 def _check_alike(one: IncrementalClassifier, other: IncrementalClassifier) -> None:
     """Refuse to merge models of two methods, widths or encoders."""
     if type(other) is not type(one):
-        raise HyCalError(
-            f"Cannot merge a {type(other).__name__} into a {type(one).__name__}; expected the same method. "
-            "Nothing was changed."
-        )
+        theirs, mine = type(other).__name__, type(one).__name__
+        raise HyCalError(f"Cannot merge a {theirs} into a {mine}; expected the same method. Nothing was changed.")
     if other._records is None:
         raise HyCalError("Cannot merge: the other model has learned nothing yet. Fit it first. Nothing was changed.")
     if other._width != one._width:

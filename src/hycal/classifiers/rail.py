@@ -208,10 +208,8 @@ class DualRAIL(_RAIL):
         Sharpness of the kernel.
     ridge : float, default=1e-3
         Lambda.
-    fusion_weight : float in [0, 1], default=0.8
-        w, the adapter's share.
-    zero_shot : {"fuse", "none"}, default="fuse"
-        "none" is the adapter alone and needs no text.
+    fusion_weight, zero_shot
+        As in `PrimalRAIL`.
 
     Notes
     -----
@@ -219,7 +217,7 @@ class DualRAIL(_RAIL):
 
     References
     ----------
-    Xu et al., Advancing cross-domain discriminability in continual learning of vision-language models, NeurIPS 2024.
+    As of `PrimalRAIL`.
 
     Examples
     --------

@@ -3,3 +3,9 @@
 Tests and other packages import it; nothing in hycal but the benchmark does.
 It never needs real data.
 """
+
+from hycal.state.steps import LearningStep
+from hycal.testing.laws import LAWS, BrokenLawError, check_laws
+from hycal.testing.streams import Stream, learn
+
+__all__ = ["LAWS", "BrokenLawError", "LearningStep", "Stream", "check_laws", "learn"]
