@@ -361,9 +361,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the scores and the labels of their columns, both of one and the same model."""
         columns = None if classes is None else snapshot.records.columns(classes)
-        queries = self.check_queries(X)
-        labels = snapshot.records.classes
-        return self.score_rows(snapshot.value, queries, columns), labels if columns is None else labels[columns]
+        scores = self.score_rows(snapshot.value, self.check_queries(X), columns)
+        return scores, snapshot.records.classes if columns is None else snapshot.records.classes[columns]
 
     def _calibration(self, snapshot: Snapshot) -> Calibration:
         return snapshot.once(
