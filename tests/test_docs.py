@@ -43,7 +43,7 @@ def test_every_name_and_path_in_a_document_is_there(document):
     text = document.read_text()
     if document.name == "CONTRIBUTING.md":  # its examples name what they add; tests/test_contributing.py runs them
         text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    for name in set(re.findall(r"(?<![\w.])hycal(?:\.[A-Za-z_]\w*)+", text)) - {GROUP}:
+    for name in set(re.findall(r"(?<![\w./])hycal(?:\.[A-Za-z_]\w*)+", text)) - {GROUP}:
         pkgutil.resolve_name(name)
     for module in set(re.findall(r"python -m ((?:benchmarks|tools)\.\w+)", text)):
         path = ROOT / module.replace(".", "/")
