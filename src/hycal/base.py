@@ -29,9 +29,9 @@ from hycal.state.snapshot import Snapshot
 from hycal.state.steps import Step
 from hycal.storage import model_file
 from hycal.storage.codec import content_of
-from hycal.uncertainty.leave_one_out import HeldOut, has_closed_form, held_out
+from hycal.uncertainty.leave_one_out import HeldOutScores, has_closed_form, score_held_out
 from hycal.uncertainty.temperature import Calibration
-from hycal.uncertainty.tuning import chosen
+from hycal.uncertainty.tuning import choose_parameters
 from hycal.uncertainty.unknown import Familiarity, check_share, rejected
 from hycal.validation import Doubles, Floats, check_label, check_labels, check_queries, check_samples, check_text
 
@@ -224,7 +224,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 
         Uses training samples alone, and changes none of them.
         """
-        return self.set_params(**chosen(self, self.snapshot().records.seen))
+        return self.set_params(**choose_parameters(self, self.snapshot().records.seen))
 
     def knowing(self, records: Records) -> Self:
         """Return a classifier of the same parameters that knows `records`; this one stays as it is.
@@ -259,7 +259,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     def _learn(self, records: Records, step: Step) -> None:
         learned = records.learn(step)
         self.check_records(learned)
-        self.install(learned.remembering(self.remember(records.memo, step)))
+        self.install(learned.with_memo(self.remember(records.memo, step)))
 
     # Questions
 
@@ -318,7 +318,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         known = self.familiarity_
         return rejected(known(self.check_queries(X)), known.threshold(error))
 
-    def leave_one_out(self, rows: npt.ArrayLike | None = None) -> HeldOut:
+    def leave_one_out(self, rows: npt.ArrayLike | None = None) -> HeldOutScores:
         """Return the score of every learned sample by the model that never saw it.
 
         Exact, except for what a method keeps as it is: parameters that it chose itself, and in HierarchicalHyCal the
@@ -327,7 +327,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         """
         snapshot = self.snapshot()
         wanted = None if rows is None else np.arange(int(snapshot.records.counts.sum()))[np.asarray(rows)]
-        return held_out(self, snapshot.value, snapshot.records, Selection.of(snapshot.records, wanted))
+        return score_held_out(self, snapshot.value, snapshot.records, Selection.of(snapshot.records, wanted))
 
     def leaves_out_in_closed_form(self) -> bool:
         """Whether `leave_one_out` costs about as much as answers do; if not, it derives one model for each sample."""

@@ -11,7 +11,7 @@ import pytest
 from hycal import HyCal, HyCalError, RanPAC
 from hycal.embedding import EmbeddingCache, ImageFile, ImageRow, embed, embed_sharded
 from hycal.embedding.sources import image_files
-from hycal.parallel.cluster import each
+from hycal.parallel.cluster import run_each
 from hycal.scale.shards import learn_shards
 from hycal.testing.streams import Stream
 from tests.parallel.cluster_checks import check_embedding, check_grid, check_learning
@@ -35,25 +35,25 @@ def test_the_grid_survives_a_killed_worker(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_every_piece_is_done(tmp_path: Path) -> None:
-    assert dict(each(partial(begun, tmp_path), range(5), cluster="local:2")) == {n: n**2 for n in range(5)}
+    assert dict(run_each(partial(begun, tmp_path), range(5), cluster="local:2")) == {n: n**2 for n in range(5)}
 
 
 @pytest.mark.parametrize("cluster", ["local:1", "local:2"])
 def test_an_error_of_the_work_is_the_callers(tmp_path: Path, cluster: str) -> None:
     with pytest.raises(HyCalError, match="five is refused"):
-        list(each(partial(begun, tmp_path), [1, 5], cluster=cluster))
+        list(run_each(partial(begun, tmp_path), [1, 5], cluster=cluster))
 
 
 def test_a_piece_that_always_kills_its_worker_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(HyCalError, match=r"1 of 2 pieces of work, begun 3 times on 'local:2', did not come back"):
-        list(each(partial(begun, tmp_path), [3, 7], cluster="local:2"))
+        list(run_each(partial(begun, tmp_path), [3, 7], cluster="local:2"))
     assert len(list(tmp_path.glob("7-*"))) >= 3
 
 
 @pytest.mark.parametrize("cluster", ["", "slurm:1", "local:0", "local:many", "ray", "dask:"])
 def test_a_name_of_no_cluster_is_refused(cluster: str) -> None:
     with pytest.raises(HyCalError, match="expected"):
-        list(each(abs, [1], cluster=cluster))
+        list(run_each(abs, [1], cluster=cluster))
 
 
 @pytest.mark.parametrize("cluster", ["ray:auto", "dask:tcp://localhost:1"])
@@ -61,7 +61,7 @@ def test_a_missing_library_is_explained(cluster: str, monkeypatch: pytest.Monkey
     scheme = cluster.partition(":")[0]
     monkeypatch.setitem(__import__("sys").modules, {"ray": "ray", "dask": "distributed"}[scheme], None)
     with pytest.raises(HyCalError, match=rf"pip install \"hycal\[{scheme}\]\""):
-        list(each(abs, [1], cluster=cluster))
+        list(run_each(abs, [1], cluster=cluster))
 
 
 def test_a_finished_shard_that_nobody_took_in_is_used(tmp_path: Path) -> None:

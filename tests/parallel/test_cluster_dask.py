@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hycal.errors import HyCalError
-from hycal.parallel.cluster import each
+from hycal.parallel.cluster import run_each
 from tests.parallel.cluster_checks import check_embedding, check_grid, check_learning
 
 distributed = pytest.importorskip("distributed", reason="needs dask: run `make test-cluster`")
@@ -40,7 +40,7 @@ def own_process(piece: int) -> int:
 
 def test_one_worker_does_the_work_and_not_the_caller() -> None:
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
-        done = dict(each(own_process, range(3), cluster=f"dask:{cluster.scheduler_address}"))
+        done = dict(run_each(own_process, range(3), cluster=f"dask:{cluster.scheduler_address}"))
     assert len(done) == 3 and os.getpid() not in done.values()
 
 
@@ -48,4 +48,4 @@ def test_nobody_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> Non
     import dask
 
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), pytest.raises(HyCalError, match="Cannot join"):
-        list(each(abs, [1], cluster="dask:tcp://127.0.0.1:9"))
+        list(run_each(abs, [1], cluster="dask:tcp://127.0.0.1:9"))

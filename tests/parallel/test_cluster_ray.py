@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hycal.parallel.cluster import each
+from hycal.parallel.cluster import run_each
 from tests.parallel.cluster_checks import check_embedding, check_grid, check_learning
 
 ray_cluster = pytest.importorskip("ray.cluster_utils", reason="needs ray: run `make test-cluster`")
@@ -46,7 +46,7 @@ def slowly(folder: Path, piece: int) -> int:
 def test_a_whole_node_is_lost(nodes: Any, tmp_path: Path) -> None:
     doomed = nodes.add_node(num_cpus=2)
     done = {}
-    for number, result in each(partial(slowly, tmp_path), range(12), cluster=f"ray:{nodes.address}"):
+    for number, result in run_each(partial(slowly, tmp_path), range(12), cluster=f"ray:{nodes.address}"):
         if not done:
             nodes.remove_node(doomed, allow_graceful=False)
         done[number] = result

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.load.server import free_port
 from hycal.errors import HyCalError
-from hycal.parallel.cluster import each
+from hycal.parallel.cluster import run_each
 from tests.parallel.cluster_checks import check_embedding, check_grid, check_learning
 
 ray = pytest.importorskip("ray", reason="needs ray: run `make test-cluster`")
@@ -56,7 +56,7 @@ def test_a_session_that_does_not_start_is_asked_for_again(address: str, monkeypa
         return start(**settings)
 
     monkeypatch.setattr(ray, "init", unreliable)
-    assert sorted(each(abs, [-1, -2], cluster=address)) == [(0, 1), (1, 2)]
+    assert sorted(run_each(abs, [-1, -2], cluster=address)) == [(0, 1), (1, 2)]
 
 
 def test_a_cluster_that_never_gives_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,4 +65,4 @@ def test_a_cluster_that_never_gives_a_session(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(ray, "init", never)
     with pytest.raises(HyCalError, match="Cannot join"):
-        list(each(abs, [-1], cluster="ray://127.0.0.1:1"))
+        list(run_each(abs, [-1], cluster="ray://127.0.0.1:1"))

@@ -24,21 +24,23 @@ def test_every_row_once(monkeypatch, cores, rows):
     def mark(chunk):
         seen[chunk] += 1
 
-    threads.in_chunks(mark, rows, numbers_per_row=10)
+    threads.run_in_chunks(mark, rows, numbers_per_row=10)
     assert (seen == 1).all()
 
 
 def test_chunks_shrink_with_the_model(monkeypatch):
     monkeypatch.setattr(threads, "blas_threads", lambda: 1)
     sizes = []
-    threads.in_chunks(lambda chunk: sizes.append(chunk.stop - chunk.start), 500, numbers_per_row=100, most_numbers=5000)
+    threads.run_in_chunks(
+        lambda chunk: sizes.append(chunk.stop - chunk.start), 500, numbers_per_row=100, most_numbers=5000
+    )
     assert max(sizes) == 50
 
 
 def test_an_error_in_a_chunk_reaches_the_caller(monkeypatch):
     monkeypatch.setattr(threads, "blas_threads", lambda: 2)
     with pytest.raises(ZeroDivisionError):
-        threads.in_chunks(lambda chunk: 1 // 0, 500, numbers_per_row=1)
+        threads.run_in_chunks(lambda chunk: 1 // 0, 500, numbers_per_row=1)
 
 
 def test_callers_that_overlap_leave_the_threads_of_blas_as_they_were():
@@ -46,7 +48,7 @@ def test_callers_that_overlap_leave_the_threads_of_blas_as_they_were():
 
     def call():
         for _ in range(50):
-            threads.side_by_side(lambda piece: np.eye(60) @ np.eye(60), range(4))
+            threads.run_parallel(lambda piece: np.eye(60) @ np.eye(60), range(4))
 
     callers = [threading.Thread(target=call) for _ in range(4)]
     for caller in callers:
@@ -90,7 +92,7 @@ both = threading.Barrier(before, timeout=20)
 def work(piece):
     both.wait()
     seen.add(threading.get_ident())
-threads.side_by_side(work, range(before))
+threads.run_parallel(work, range(before))
 assert threads.blas_threads() == before and len(seen) == before and set(real) <= {1}, (before, real, seen)
 assert [library["num_threads"] for library in threads._controller().info()] == real
 """

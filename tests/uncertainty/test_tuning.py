@@ -22,7 +22,7 @@ from hycal import (
 )
 from hycal.state.selection import Selection
 from hycal.testing.streams import Stream, learn
-from hycal.uncertainty.leave_one_out import held_out, held_out_by
+from hycal.uncertainty.leave_one_out import score_held_out, score_held_out_by_value
 
 STREAM = Stream.synthetic(0, shots=[[6, 5, 7], [8, 6]], width=16)
 
@@ -95,8 +95,8 @@ def test_values_together_score_as_one_by_one(method, parameter):
     fitted = learn(method, STREAM.steps)
     records, values = fitted.snapshot().records, method.tuning_grid[parameter]
     samples = Selection.of(records)
-    together = list(held_out_by(fitted, records, samples, parameter, values))
+    together = list(score_held_out_by_value(fitted, records, samples, parameter, values))
     for value, scores in zip(values, together, strict=True):
         alone = fitted.set_params(**{parameter: value})
-        expected = held_out(alone, alone.derive(records, None), records, samples).scores
+        expected = score_held_out(alone, alone.derive(records, None), records, samples).scores
         np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)

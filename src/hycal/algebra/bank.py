@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from hycal.algebra.fusion import root_length
 from hycal.algebra.gaussians import ClassGaussians, GaussianOptions
-from hycal.parallel.threads import scratch, side_by_side
+from hycal.parallel.threads import run_parallel, scratch
 from hycal.state.records import ClassRecord
 from hycal.validation import Floats
 
@@ -70,7 +70,7 @@ class GaussianBank:
         """Pack `members`. Gaussians that `previous` holds with the same options are copied, not computed."""
         bank = cls._empty(members, options)
         known = previous if previous is not None and previous.options == options else None
-        side_by_side(bank._learn, bank._batches(bank._copy_known(known)))
+        run_parallel(bank._learn, bank._batches(bank._copy_known(known)))
         return bank
 
     @classmethod

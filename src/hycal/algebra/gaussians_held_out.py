@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from hycal.algebra.covariance import covariance_factors, directions
 from hycal.algebra.gaussians import GaussianOptions
-from hycal.parallel.threads import side_by_side
+from hycal.parallel.threads import run_parallel
 from hycal.state.records import ClassRecord
 from hycal.validation import Doubles, Floats
 
@@ -49,7 +49,7 @@ def own_without_each(
         rows = slice(ends[column] - members[column].count, ends[column])
         cosines[rows], closeness[rows] = _class_without_each(members[column], options)
 
-    side_by_side(fill, wanted.tolist())
+    run_parallel(fill, wanted.tolist())
     return cosines, closeness
 
 

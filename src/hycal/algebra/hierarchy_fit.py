@@ -27,7 +27,7 @@ from scipy.linalg.lapack import dtrtri
 
 from hycal.algebra.discriminant import NO_SPREAD, class_means
 from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior
-from hycal.parallel.threads import mapped
+from hycal.parallel.threads import map_parallel
 from hycal.state.records import ClassRecord, Records
 from hycal.validation import Doubles, Floats
 
@@ -50,14 +50,14 @@ def fit_hierarchy(records: Records, *, strength: float, ridge: float) -> Hierarc
     names, domain_of = np.unique(records.domains, return_inverse=True)
     columns = [np.flatnonzero(domain_of == number) for number in range(len(names))]
     sizes = [int(records.counts[group].sum()) for group in columns]
-    moments = mapped(lambda group: _Moments.of([records.ordered[column] for column in group]), columns, sizes)
+    moments = map_parallel(lambda group: _Moments.of([records.ordered[column] for column in group]), columns, sizes)
     within = _Within.of(moments, strength * records.width, ridge)
     # The prior takes as long as all domains together, and neither needs the other.
     tasks: list[Callable[[], Any]] = [partial(_prior, moments, within)]
     tasks += [partial(_WhiteSpace.of, part, within) for part in moments]
-    prior, *spaces = mapped(lambda task: task(), tasks, [sum(sizes), *sizes])
+    prior, *spaces = map_parallel(lambda task: task(), tasks, [sum(sizes), *sizes])
     parts = list(zip(columns, moments, spaces, strict=True))
-    domains = tuple(mapped(lambda part: _domain_gaussians(*part, prior), parts, sizes))
+    domains = tuple(map_parallel(lambda part: _domain_gaussians(*part, prior), parts, sizes))
     means = np.empty((len(domain_of), records.width), np.float32)
     for group, part in zip(columns, moments, strict=True):
         means[group] = part.centre + part.offsets

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior, Reals
-from hycal.parallel.threads import mapped
+from hycal.parallel.threads import map_parallel
 from hycal.state.selection import Selection
 
 LEAST_LEFT = 0.05  # least value of `left`
@@ -43,7 +43,7 @@ def held_out_evidence(hierarchy: Hierarchy, samples: Selection) -> tuple[Reals, 
             q[rows, number] = evidence.log_density()
             e[:, rows[:, None], evidence.domain.columns] = evidence.distance(), evidence.direction()
 
-    mapped(fill, range(G), hierarchy.sizes)
+    map_parallel(fill, range(G), hierarchy.sizes)
     return q, e
 
 
@@ -55,7 +55,7 @@ def held_out_energies(hierarchy: Hierarchy, samples: Selection) -> Reals:
         for rows, evidence in _by_membership(hierarchy, number, samples):
             energies[rows, number] = evidence.log_density() + evidence.distance().max(axis=1)
 
-    mapped(fill, range(len(hierarchy.domains)), hierarchy.sizes)
+    map_parallel(fill, range(len(hierarchy.domains)), hierarchy.sizes)
     return energies
 
 

@@ -23,7 +23,7 @@ from hycal.bench.protocol import run_stream, zero_shot_correct
 from hycal.bench.sampling import SampleList, draw_samples, sample_csv
 from hycal.bench.settings import DEFAULT_ORDER, Setting
 from hycal.bench.views import make_view, view_manifest, view_place
-from hycal.parallel.cluster import each
+from hycal.parallel.cluster import run_each
 from hycal.storage.atomic import write_whole
 
 CELLS, TIMING, SAMPLES, VIEWS = "cells", "timing", "samples", "views"
@@ -119,7 +119,7 @@ def run_grid(
     pending = sorted((work for work in wanted if not work.is_done), key=lambda work: work.is_view, reverse=True)
     done = len(wanted) - len(pending)
     watch(done, len(wanted))
-    for _ in each(partial(_compute, out=out), pending, cluster=cluster):
+    for _ in run_each(partial(_compute, out=out), pending, cluster=cluster):
         done += 1
         watch(done, len(wanted))
     views = sum(work.is_view for work in pending)

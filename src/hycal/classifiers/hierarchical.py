@@ -19,7 +19,7 @@ from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_en
 from hycal.base import IncrementalClassifier
 from hycal.classifiers.families import LOGIT_SCALE
 from hycal.export.onnx_hierarchy import hierarchical_scores
-from hycal.parallel.threads import in_chunks, mapped, one_blas_thread
+from hycal.parallel.threads import map_parallel, one_blas_thread, run_in_chunks
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
 from hycal.state.snapshot import Snapshot
@@ -168,7 +168,7 @@ class HierarchicalHyCal(IncrementalClassifier):
                 q[:, number], e[:, :, domain.columns] = domain.evidence(X[rows])
             scores[rows] = _log_posterior(derived, X[rows], q, e)
 
-        in_chunks(score, len(X), numbers_per_row=3 * classes + X.shape[1])
+        run_in_chunks(score, len(X), numbers_per_row=3 * classes + X.shape[1])
         return scores if columns is None else scores[:, columns]
 
 
@@ -210,7 +210,7 @@ def _class_weights(
         fitted = fit_weights(np.stack(evidence), own, Pull(centre, _PULL))
         return np.concatenate([fitted, np.zeros(3 - len(fitted))])
 
-    return np.stack(mapped(fit, range(len(texts)), hierarchy.sizes))
+    return np.stack(map_parallel(fit, range(len(texts)), hierarchy.sizes))
 
 
 def _domain_weight(records: Records, everything: Selection, hierarchy: Hierarchy) -> float:

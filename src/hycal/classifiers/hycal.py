@@ -22,7 +22,7 @@ from hycal.algebra.scores import blend_log_odds, shot_weights, standardise
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
 from hycal.export.onnx_gaussians import gaussian_scores
-from hycal.parallel.threads import in_chunks
+from hycal.parallel.threads import run_in_chunks
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.state.snapshot import Snapshot
@@ -263,7 +263,7 @@ class HyCal(IncrementalClassifier):
             found.z_closeness[rows, order] = standardise(closeness).T
             found.log_odds[rows, order] = blend_log_odds(cosines, closeness, weights).T
 
-        in_chunks(measure, len(queries), numbers_per_row=len(order))
+        run_in_chunks(measure, len(queries), numbers_per_row=len(order))
         return found
 
     def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
@@ -320,7 +320,7 @@ class HyCal(IncrementalClassifier):
             blend[own] = own_weights[rows]
             scores[rows, bank.order] = blend_log_odds(standardise(cosines), standardise(closeness), blend).T
 
-        in_chunks(score, len(samples.rows), numbers_per_row=len(weights))
+        run_in_chunks(score, len(samples.rows), numbers_per_row=len(weights))
         return scores
 
     def score_rows(self, derived: _Model, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
@@ -334,7 +334,7 @@ class HyCal(IncrementalClassifier):
             blended = blend_log_odds(standardise(cosines), standardise(closeness), weights)
             scores[bank.order, rows] = blended
 
-        in_chunks(score, len(X), numbers_per_row=len(weights))
+        run_in_chunks(score, len(X), numbers_per_row=len(weights))
         return scores.T
 
     @staticmethod

@@ -125,7 +125,7 @@ class RanPAC(IncrementalClassifier):
 
     def check_records(self, records: Records) -> None:
         """Refuse a memo that is not one positive ridge."""
-        super().check_records(records.remembering({}))
+        super().check_records(records.with_memo({}))
         ridge = records.memo.get("ridge", 1.0)
         if set(records.memo) - {"ridge"} or not isinstance(ridge, float) or not 0.0 < ridge < np.inf:
             raise HyCalError(f"RanPAC remembers one positive ridge, but found {dict(records.memo)}.")

@@ -27,7 +27,7 @@ from hycal.embedding.store import Embedded, EmbeddingStore, MemoryStore, Outcome
 from hycal.embedding.thumbnails import Thumbnails
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
-from hycal.parallel.threads import kept_threads
+from hycal.parallel.threads import thread_pool
 from hycal.validation import Floats
 
 BATCH = 16
@@ -193,7 +193,7 @@ def _in_order(
     ahead: int,
 ) -> Generator[_Prepared]:
     """Yield `prepare(source)` of each source in order, with at most `ahead` results in memory."""
-    pool = kept_threads(threads or os.cpu_count() or 1, "hycal-decode")
+    pool = thread_pool(threads or os.cpu_count() or 1, "hycal-decode")
     waiting: deque[Future[_Prepared]] = deque()
     try:
         for source in sources:

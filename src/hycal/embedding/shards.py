@@ -24,7 +24,7 @@ from hycal.embedding.store import Embedded, Outcomes, Tick, space_of
 from hycal.encoders.catalog import Backend
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
-from hycal.parallel.cluster import each
+from hycal.parallel.cluster import run_each
 from hycal.storage.atomic import replacing
 from hycal.storage.npz import load_arrays
 
@@ -68,7 +68,7 @@ def embed_sharded(
     shards = _shards(sources, outcomes.keys, store.known(), folder, images_per_shard)
     work = partial(_write_shard, load=load, space=store.fingerprint, batch=batch, most_pixels=most_pixels)
     remaining, encoded = sum(len(shard.sources) for shard in shards), 0
-    for number, problems in each(work, shards, cluster=cluster):
+    for number, problems in run_each(work, shards, cluster=cluster):
         _take_in(shards[number].path, store)
         outcomes.unusable.update(problems)
         size = len(shards[number].sources)
@@ -98,7 +98,7 @@ class _Shard:
 def _hashed(sources: Sequence[ImageSource], cluster: str, size: int) -> Outcomes:
     """Read every source, and return its hash or the reason why it cannot be read."""
     pieces = [[_anywhere(source) for source in sources[at : at + size]] for at in range(0, len(sources), size)]
-    found = dict(each(_hashes, pieces, cluster=cluster))
+    found = dict(run_each(_hashes, pieces, cluster=cluster))
     outcomes = Outcomes()
     for number in range(len(pieces)):
         for key in found[number]:

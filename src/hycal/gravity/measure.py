@@ -227,7 +227,7 @@ def uncalibrated(classifier: IncrementalClassifier) -> IncrementalClassifier:
         plain = copy.copy(classifier)
         plain.set_params(metric="cosine")
         return plain
-    mean = NCM().knowing(classifier.records_.remembering({}))
+    mean = NCM().knowing(classifier.records_.with_memo({}))
     mean.encoder_ = classifier.encoder_
     return mean
 

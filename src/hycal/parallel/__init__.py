@@ -1,5 +1,5 @@
-"""Where work is done: threads of this process, processes of this machine, a Ray or Dask cluster.
+"""Independent pieces of work: on threads of this process, on processes of this machine, on a Ray or Dask cluster.
 
-Everything may import it.
+Every room above it may import it; it imports `validation` and `errors` alone.
 It never knows what the work is.
 """

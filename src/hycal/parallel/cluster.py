@@ -1,9 +1,9 @@
 """Independent pieces of work on many processes: of this machine, or of a Ray or Dask cluster.
 
-A process may be lost at any moment, and what it was doing is then done again. So a piece must be idempotent: done
-twice, or begun and then done, it leaves what doing it once leaves. A cluster is named by a text:
+A process may be lost at any moment; its pieces are then done again. So a piece must be idempotent: done twice, or begun
+and then done, it has the effect of being done once. A string names a cluster:
 
-    local, local:4              processes of this machine: one on each core, or as many as said
+    local, local:4              processes of this machine: one on each core, or the given number
     ray:auto, ray:HOST:PORT     the Ray cluster that this machine belongs to, or the one at an address
     ray://HOST:PORT             a Ray cluster, through Ray's client
     dask:tcp://HOST:PORT        the Dask cluster with that scheduler
@@ -22,15 +22,15 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 LOCAL = "local"
-_FRUITLESS = 3  # rounds in a row that finish nothing, before we give up
-_KNOCKS = 3  # times that we ask Ray's client server for a session, before we give up
+_FRUITLESS = 3  # rounds in a row that finish no piece, before an error
+_ATTEMPTS = 3  # at a session with Ray's client server, before an error
 
 
-def each(work: Callable[[T], R], pieces: Sequence[T], *, cluster: str = LOCAL) -> Iterator[tuple[int, R]]:
+def run_each(work: Callable[[T], R], pieces: Sequence[T], *, cluster: str = LOCAL) -> Iterator[tuple[int, R]]:
     """Do every piece, and yield its number and result as soon as it is done, in any order.
 
-    An error that `work` raises is raised here. A lost process is no error: its pieces are done again, until several
-    rounds in a row finish nothing.
+    An error that `work` raises is raised here. The pieces of a lost process are done again, until several rounds in a
+    row finish no piece.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ def each(work: Callable[[T], R], pieces: Sequence[T], *, cluster: str = LOCAL) -
 
     Examples
     --------
-    >>> sorted(each(abs, [-1, 2, -3], cluster="local:1"))
+    >>> sorted(run_each(abs, [-1, 2, -3], cluster="local:1"))
     [(0, 1), (1, 2), (2, 3)]
     """
     waiting = dict(enumerate(pieces))
     fruitless = 0
-    with joined(cluster) as backend:
+    with join_cluster(cluster) as backend:
         while waiting:
             before, losses = len(waiting), list[Exception]()
             for number, result, error in _until_lost(work, dict(waiting), backend, losses):
@@ -67,15 +67,15 @@ def each(work: Callable[[T], R], pieces: Sequence[T], *, cluster: str = LOCAL) -
 def _until_lost(
     work: Callable[[T], R], waiting: Mapping[int, T], backend: Mapping[str, Any], losses: list[Exception]
 ) -> Iterator[tuple[int, Any, Exception | None]]:
-    """Yield outcomes until all are there, or a process is lost: joblib then gives up the others as well."""
-    from joblib import Parallel, delayed, parallel_config  # late: commands that run nothing must start at once
+    """Yield outcomes until all pieces are done or a process is lost, at which joblib gives up the other pieces too."""
+    from joblib import Parallel, delayed, parallel_config  # late: commands that run nothing must start fast
 
     tasks = (delayed(_outcome)(work, number, piece) for number, piece in waiting.items())
-    with parallel_config(**backend):  # left before the first yield: it would hold for the caller as well
+    with parallel_config(**backend):  # exit before the first yield, or it would hold for the caller too
         parallel = Parallel(return_as="generator_unordered")
     try:
         yield from parallel(tasks)
-    except Exception as loss:  # never one that `work` raised: that is an outcome
+    except Exception as loss:  # never an error of `work`: that is an outcome
         losses.append(loss)
 
 
@@ -87,8 +87,8 @@ def _outcome(work: Callable[[T], R], number: int, piece: T) -> tuple[int, R | No
 
 
 @contextlib.contextmanager
-def joined(cluster: str) -> Iterator[Mapping[str, Any]]:
-    """Join `cluster`, and yield what joblib needs to work on it; or say why it cannot be joined."""
+def join_cluster(cluster: str) -> Iterator[Mapping[str, Any]]:
+    """Join `cluster`, and yield the options of joblib that select it; raise if it cannot be joined."""
     scheme, _, place = cluster.partition(":")
     if scheme not in _SCHEMES or not re.fullmatch(_SCHEMES[scheme].place, place):
         raise HyCalError(
@@ -122,7 +122,7 @@ def _ray(place: str) -> Iterator[Mapping[str, Any]]:
     from ray.util.joblib.ray_backend import RayBackend
 
     class Streaming(RayBackend):
-        """Ray's backend, which can hand over results as they come: its pool, unlike joblib's, has a thread for each."""
+        """Ray's backend, declared able to return results as they come; its pool has a thread for each."""
 
         supports_return_generator = True
 
@@ -135,12 +135,14 @@ def _ray(place: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _start_session(address: str) -> None:
-    """Join the Ray cluster at `address`. Its client server forks beside gRPC's threads, which now and then kills or
-    hangs the process that was to serve us: the server then aborts the connection, and the next one is served.
+    """Join the Ray cluster at `address`, in several attempts.
+
+    Ray's client server forks while gRPC's threads run, which sometimes kills or hangs the forked process. The server
+    then aborts the connection, and the next attempt succeeds.
     """
     import ray
 
-    for _ in range(_KNOCKS - 1):
+    for _ in range(_ATTEMPTS - 1):
         with contextlib.suppress(ConnectionAbortedError):
             ray.init(address=address, log_to_driver=False)
             return
@@ -154,7 +156,7 @@ def _dask(place: str) -> Iterator[Mapping[str, Any]]:
     from joblib._dask import DaskDistributedBackend
 
     class Elsewhere(DaskDistributedBackend):
-        """joblib's backend, also for one worker, or for one that is left: joblib would do its work in this process."""
+        """joblib's backend, for a single worker too, where joblib would do the work in this process."""
 
         def effective_n_jobs(self, n_jobs: int) -> int:
             return max(2, super().effective_n_jobs(n_jobs))
@@ -165,7 +167,7 @@ def _dask(place: str) -> Iterator[Mapping[str, Any]]:
 
 
 class _Scheme(NamedTuple):
-    """A kind of cluster: how its place is written, and how to join it."""
+    """A kind of cluster: the pattern of its address, and how to join it."""
 
     place: str
     join: Callable[[str], contextlib.AbstractContextManager[Mapping[str, Any]]]

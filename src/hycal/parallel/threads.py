@@ -1,7 +1,7 @@
-"""Independent pieces of work on all cores: one thread for each piece, one BLAS thread in each.
+"""Independent pieces of work on all cores: one thread for each piece, with one BLAS thread in each.
 
-A matrix product alone uses every core by itself, but the element-wise work between two products does not, and small
-factorisations lose more by sharing than they gain. Whole pieces side by side keep the cores busy through all of it.
+A large matrix product uses every core. The element-wise work between two products does not, and small factorisations
+lose more by sharing cores than they gain. Pieces that run in parallel keep the cores busy throughout.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hycal.validation import Floats
 T = TypeVar("T")
 R = TypeVar("R")
 
-_FEWEST_ROWS = 64  # below this a chunk is too thin for an efficient product
+_FEWEST_ROWS = 64  # a thinner chunk makes an inefficient matrix product
 _MOST_ROWS = 1024
 
 
@@ -34,51 +34,50 @@ def _controller() -> ThreadpoolController:
 
 @cache
 def _section() -> threading.Lock:
-    """Return the lock of the one caller who may limit BLAS: the limit belongs to the whole process.
+    """Return the lock of the BLAS cap, which belongs to the whole process.
 
-    Callers that overlapped would each restore what the other had set.
+    Without the lock, two callers at once would each restore the cap that the other had set.
     """
     return threading.Lock()
 
 
 @cache
-def kept_threads(count: int, name: str = "hycal") -> ThreadPoolExecutor:
-    """Return threads that are kept for the life of the process.
+def thread_pool(count: int, name: str = "hycal") -> ThreadPoolExecutor:
+    """Return a pool of threads that lives as long as the process.
 
-    New ones at every call would fault in their work space again, and leave what they held in yet another heap of the
-    allocator: a server that runs for days would grow by and by.
+    New threads at every call would page in their work space again, and the allocator would give each a heap of its own:
+    the memory of a server that runs for days would grow.
     """
     return ThreadPoolExecutor(count, thread_name_prefix=name)
 
 
-if hasattr(os, "register_at_fork"):  # a forked child has none of its parent's threads, and holds none of its locks
-    os.register_at_fork(after_in_child=kept_threads.cache_clear)
+if hasattr(os, "register_at_fork"):  # a forked child has neither the threads of its parent nor its locks
+    os.register_at_fork(after_in_child=thread_pool.cache_clear)
     os.register_at_fork(after_in_child=_section.cache_clear)
 
 
 class _Process:
-    """What was decided for the whole process: how many threads may work side by side, where BLAS has one for good."""
+    """State of the whole process: how many threads may work in parallel, once BLAS is capped for good; else 0."""
 
     threads = 0
 
 
 def blas_threads() -> int:
-    """Return how many threads may work now: those of BLAS, that is the cores, or less where somebody limited it."""
+    """Return how many threads may work in parallel: those of BLAS, that is all cores unless BLAS was limited."""
     return _Process.threads or max((library["num_threads"] for library in _controller().info()), default=1)
 
 
 def keep_one_blas_thread() -> None:
-    """Cap BLAS at one thread from now on; pieces of work still go side by side on all cores.
+    """Cap BLAS at one thread for the rest of the process; pieces of work still run in parallel on all cores.
 
-    For servers. A product on all cores waits for the product of another request, and both spin for the same cores:
-    an answer of 5 ms takes 150.
+    For servers. Two requests whose products use all cores wait for each other and spin: an answer of 5 ms takes 150.
     """
     _Process.threads = blas_threads()
     _controller().limit(limits=1)
 
 
 class _Capped(threading.local):
-    """How many threads this thread may put to work, if it has capped BLAS; else 0."""
+    """The number of threads that this thread may use, if it holds the BLAS cap; else 0."""
 
     threads = 0
 
@@ -87,7 +86,7 @@ _CAPPED = _Capped()
 
 
 class _Scratch(threading.local):
-    """Work space of one thread, kept between calls."""
+    """Arrays of one thread that are kept between calls."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, Floats] = {}
@@ -99,7 +98,7 @@ _SCRATCH = _Scratch()
 def scratch(name: str, shape: tuple[int, int]) -> Floats:
     """Return this thread's array of that name, with undefined content.
 
-    Large results that live for one call only go here: memory fresh from the system costs a page fault every 4 kB.
+    For large results that live for one call: fresh memory from the system costs a page fault every 4 kB.
     """
     size = shape[0] * shape[1]
     held = _SCRATCH.arrays.get(name)
@@ -108,25 +107,25 @@ def scratch(name: str, shape: tuple[int, int]) -> Floats:
     return held[:size].reshape(shape)
 
 
-def side_by_side(work: Callable[[T], Any], pieces: Sequence[T]) -> None:
-    """Call `work` on every piece; it writes its result where the caller wants it. The first error is raised.
+def run_parallel(work: Callable[[T], Any], pieces: Sequence[T]) -> None:
+    """Call `work` on every piece, in parallel; `work` writes its result itself. The first error is raised.
 
-    While another thread is at it, the cores are taken: the pieces are then done one after the other.
+    If another thread holds the BLAS cap, run serially.
     """
     if len(pieces) == 1:  # BLAS may have all cores
         work(pieces[0])
         return
     with one_blas_thread() as threads:
-        for _ in kept_threads(threads).map(work, pieces) if threads > 1 else map(work, pieces):
+        for _ in thread_pool(threads).map(work, pieces) if threads > 1 else map(work, pieces):
             pass
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[int]:
-    """Cap BLAS at one thread, and yield how many threads may work side by side meanwhile.
+    """Cap BLAS at one thread, and yield how many threads may work in parallel meanwhile.
 
-    Around several calls of `side_by_side` it spares BLAS from waking and stopping its threads between them. Where
-    another thread is at it, nothing is capped and there is one.
+    Around several calls of `run_parallel`, it keeps BLAS from waking and stopping its threads between the calls. If
+    another thread holds the cap, nothing is capped and the number is 1.
     """
     if _CAPPED.threads:
         yield _CAPPED.threads
@@ -144,31 +143,31 @@ def one_blas_thread() -> Iterator[int]:
         section.release()
 
 
-def mapped(work: Callable[[T], R], pieces: Sequence[T], sizes: Sequence[int]) -> list[R]:
-    """Return `work` of every piece, in their order, done side by side: the largest first, so that none ends alone."""
+def map_parallel(work: Callable[[T], R], pieces: Sequence[T], sizes: Sequence[int]) -> list[R]:
+    """Return the result of `work` for every piece, in order. The largest pieces start first: they take longest."""
     results: dict[int, R] = {}
 
     def keep(number: int) -> None:
         results[number] = work(pieces[number])
 
-    side_by_side(keep, sorted(range(len(pieces)), key=lambda number: -sizes[number]))
+    run_parallel(keep, sorted(range(len(pieces)), key=lambda number: -sizes[number]))
     return [results[number] for number in range(len(pieces))]
 
 
-def in_chunks(work: Callable[[slice], Any], rows: int, *, numbers_per_row: int, most_numbers: int = 2**23) -> None:
-    """Call `work` on slices that cover range(rows), side by side.
+def run_in_chunks(work: Callable[[slice], Any], rows: int, *, numbers_per_row: int, most_numbers: int = 2**23) -> None:
+    """Call `work` on slices that cover range(rows), in parallel.
 
     Parameters
     ----------
     work : callable
-        Takes a slice of rows and writes its result where the caller wants it.
+        Takes a slice of rows and writes its result itself.
     rows : int
     numbers_per_row, most_numbers : int
         A chunk holds at most `most_numbers` intermediate numbers, so memory does not grow with the batch.
     """
     fair = -(-rows // blas_threads())
     size = min(max(fair, _FEWEST_ROWS), _MOST_ROWS, max(1, most_numbers // max(numbers_per_row, 1)))
-    side_by_side(work, [slice(start, min(start + size, rows)) for start in range(0, rows, size)])
+    run_parallel(work, [slice(start, min(start + size, rows)) for start in range(0, rows, size)])
 
 
 def map_rows(
@@ -178,7 +177,7 @@ def map_rows(
     width: int,
     numbers_per_row: int,
 ) -> npt.NDArray[np.float64]:
-    """Return `work` of all rows of X, shape (n, width): in chunks, side by side, in float64.
+    """Return `work` of all rows of X, shape (n, width), in float64; chunks of rows run in parallel.
 
     Parameters
     ----------
@@ -194,5 +193,5 @@ def map_rows(
     def fill(rows: slice) -> None:
         out[rows] = work(X[rows].astype(np.float64))
 
-    in_chunks(fill, len(X), numbers_per_row=numbers_per_row)
+    run_in_chunks(fill, len(X), numbers_per_row=numbers_per_row)
     return out

@@ -16,7 +16,7 @@ from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Generic, TypeVar
 
-from hycal.parallel.threads import kept_threads
+from hycal.parallel.threads import thread_pool
 
 T = TypeVar("T")
 Q = TypeVar("Q")
@@ -30,7 +30,7 @@ BULK = 2, "hycal-bulk"  # requests of many rows; small requests do not wait for 
 
 async def run_on(threads: tuple[int, str], work: Callable[..., T], *args: object, **options: object) -> T:
     """Return `work(*args, **options)`, run by one of `threads`."""
-    pool = kept_threads(*threads)
+    pool = thread_pool(*threads)
     return await asyncio.get_running_loop().run_in_executor(pool, partial(work, *args, **options))
 
 

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hycal.errors import HyCalError
-from hycal.parallel.threads import kept_threads
+from hycal.parallel.threads import thread_pool
 from hycal.serve.batching import ANSWERING, BULK, Batcher, run_on
 from hycal.serve.schemas import EmbeddingsIn
 from hycal.serve.serializers import encode_ranking
@@ -49,7 +49,7 @@ class EmbeddingsEndpoint:
         self._service = service
         self._batcher = Batcher(
             partial(answer_requests, service),
-            kept_threads(*ANSWERING),
+            thread_pool(*ANSWERING),
             weigh=lambda request: len(request.body),
             most=_BATCH_BYTES,
         )

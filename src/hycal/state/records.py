@@ -1,4 +1,4 @@
-"""All that a model knows: an immutable table of class records, and the operations that lead from one to the next."""
+"""Everything a model knows: an immutable table of class records, and the operations that return a new table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hycal.state.samples import ClassSamples
 from hycal.state.steps import Step
 from hycal.validation import Floats, Label, check_label, check_one_kind
 
-_SAME_TEXT = 1e-4  # how far two runs of one text encoder may lie apart
+_SAME_TEXT = 1e-4  # largest difference between two runs of one text encoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +39,10 @@ class ClassRecord:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Records by label. Every operation returns a new table, or raises and leaves this one as it is.
+    """Records by label. Every operation returns a new table, or raises and leaves this one unchanged.
 
-    `memo` holds what a method remembers beside the samples: plain JSON values, stored in the model file. Learning may
-    replace it; forgetting keeps it; merging keeps what this table remembers and adds what only the other does.
+    `memo` holds what a method remembers beside the samples: JSON values that the model file stores. Learning may
+    replace the memo and forgetting keeps it. Merging adds the entries of the other memo that this one does not have.
     """
 
     by_label: Mapping[Label, ClassRecord]
@@ -90,19 +90,19 @@ class Records:
 
     @property
     def unseen(self) -> list[Label]:
-        """Labels that were announced by their text and have no samples yet."""
+        """Labels of classes that were announced by their text and have no samples yet."""
         return [label for label in self.labels if not self.by_label[label].count]
 
     @property
     def seen(self) -> Records:
-        """The table without labels that were only announced; all must not be."""
+        """Classes that have samples; raises if there are none."""
         unseen = self.unseen
         if len(unseen) == len(self.labels):
             raise HyCalError("Every class was only announced, by its text. Learn images of a class first.")
         return self.forget(unseen) if unseen else self
 
     def stacked(self) -> Floats:
-        """Return every sample, class after class in the order of `labels`, shape (N, d)."""
+        """Return all samples, class after class in the order of `labels`, shape (N, d)."""
         return np.concatenate([record.samples.rows for record in self.ordered])
 
     def columns(self, classes: Iterable[Any]) -> npt.NDArray[np.intp]:
@@ -113,7 +113,7 @@ class Records:
         self.check_known(labels)
         return np.array([self.column_of[label] for label in labels], dtype=np.intp)
 
-    def remembering(self, memo: Mapping[str, Any]) -> Records:
+    def with_memo(self, memo: Mapping[str, Any]) -> Records:
         """Return the table with another memo."""
         return replace(self, memo=memo)
 
@@ -149,7 +149,7 @@ class Records:
                 for label, record in other.by_label.items()
             }
         )
-        return merged.remembering({**other.memo, **self.memo})
+        return merged.with_memo({**other.memo, **self.memo})
 
     def forget(self, labels: Iterable[Label]) -> Records:
         """Return the table without `labels`."""
@@ -158,7 +158,7 @@ class Records:
         return replace(self, by_label={k: record for k, record in self.by_label.items() if k not in unwanted})
 
     def remove(self, step: Step) -> Records:
-        """Return the table as if the samples of `step` had never been learned; a class left empty is gone."""
+        """Return the table as if the samples of `step` had never been learned; classes left empty are removed."""
         self.check_known(step.samples)
         changed = {}
         for label, samples in step.samples.items():
@@ -172,7 +172,7 @@ class Records:
         return replace(self, by_label={k: record for k, record in grown.items() if k not in empty})
 
     def check_known(self, labels: Iterable[Label]) -> None:
-        """Refuse labels that are not in the table."""
+        """Raise if a label is not in the table."""
         unknown = [label for label in labels if label not in self.by_label]
         if unknown:
             known = ", ".join(repr(label) for label in self.labels[:5]) + (", ..." if len(self.labels) > 5 else "")
@@ -182,7 +182,7 @@ class Records:
             )
 
     def check_text(self, needed_by: str, instead: str) -> None:
-        """Refuse classes without text where `needed_by` cannot do without; `instead` says what can."""
+        """Raise if a class has no text, which `needed_by` needs; `instead` says what to use without text."""
         missing = [label for label, record in self.by_label.items() if record.text is None]
         if missing:
             raise HyCalError(
@@ -191,7 +191,7 @@ class Records:
             )
 
     def check_seen(self, method: str) -> None:
-        """Refuse classes without samples where `method` learns from samples alone."""
+        """Raise if a class has no samples, where `method` learns from samples alone."""
         unseen = self.unseen
         if unseen:
             raise HyCalError(
@@ -213,7 +213,7 @@ def _grown(label: Label, old: ClassRecord | None, samples: Floats, step: Step) -
         return ClassRecord(ClassSamples.of(samples), step.domain or "", text)
     domain = old.domain
     if not old.count and not domain:
-        domain = step.domain or ""  # announced without a domain: the first images say which
+        domain = step.domain or ""  # announced without a domain: the first images set it
     elif step.domain is not None and step.domain != domain:
         raise HyCalError(
             f"Class {label!r} belongs to domain {old.domain!r} and cannot also be learned in {step.domain!r}. "

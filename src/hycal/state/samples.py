@@ -1,9 +1,9 @@
-"""What is kept of a class, as an algebra: add and remove are exact.
+"""The samples of a class, as an algebra: add and remove are exact.
 
-The state of a class is the multiset of its unit embeddings. While a class has fewer samples than dimensions this is
-the smallest exact sufficient state, and everything else (mean, covariance factor, leave-one-out scores) follows from
-it. Rows are kept in one canonical order, so samples reached by different paths are equal to the byte: a class that
-forgot an image is the class that never saw it.
+The state of a class is the multiset of its unit embeddings. While a class has fewer samples than dimensions, this is
+the smallest exact sufficient state: mean, covariance factor and leave-one-out scores follow from it. Rows are kept in
+one canonical order, so equal multisets are equal to the byte: a class that forgot an image is the class that never saw
+it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hycal.validation import Doubles, Floats
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ClassSamples:
-    """The embeddings of one class; immutable, so whoever holds one holds it whole.
+    """The embeddings of one class; immutable, so concurrent readers need no lock.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class ClassSamples:
 
     @classmethod
     def of(cls, samples: Floats) -> ClassSamples:
-        """Return the samples of `samples`, whatever their order."""
+        """Sort the rows of `samples`."""
         ordered = np.ascontiguousarray(samples, dtype=np.float32)
         if len(ordered) > 1:
             ordered = ordered[np.argsort(_row_keys(ordered), kind="stable")]
@@ -56,7 +56,7 @@ class ClassSamples:
 
     @property
     def mean(self) -> Doubles:
-        """The plain mean, not re-normalised."""
+        """The plain mean, not scaled to unit length."""
         return self.rows.mean(axis=0, dtype=np.float64)
 
     @property
@@ -76,7 +76,7 @@ class ClassSamples:
     def remove(self, samples: Floats) -> ClassSamples:
         """Return the samples as if `samples` had never been learned.
 
-        Each row takes away one equal row; a row that is not there is an error.
+        Each row removes one equal row; a row without an equal one is an error.
         """
         unwanted = Counter(row.tobytes() for row in samples)
         kept = []
@@ -96,5 +96,5 @@ class ClassSamples:
 
 
 def _row_keys(rows: Floats) -> np.ndarray[tuple[int], np.dtype[np.void]]:
-    """One opaque, comparable key per row: its bytes."""
+    """Return one comparable key for each row: its bytes."""
     return rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]

@@ -1,4 +1,4 @@
-"""Some of the learned samples: which rows, of which classes."""
+"""A selection of learned samples: their rows and their classes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hycal.validation import Floats
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Some learned samples, by their position in `Records.stacked`.
+    """Learned samples, selected by their position in `Records.stacked`.
 
     Attributes
     ----------
     rows : ndarray of shape (n,)
     X : ndarray of shape (n, d)
     own : ndarray of shape (n,)
-        Column of the class of each.
+        Column of the class of each sample.
     counts : ndarray of shape (n,)
         Samples of that class, this one included.
     """
@@ -32,25 +32,25 @@ class Selection:
 
     @classmethod
     def of(cls, records: Records, rows: npt.NDArray[np.intp] | None = None) -> Selection:
-        """Return the samples at `rows`; all of them by default."""
+        """Select the samples at `rows`; all of them by default."""
         stacked, own = records.stacked(), np.repeat(np.arange(len(records.counts)), records.counts)
         rows = np.arange(len(own)) if rows is None else rows
         return cls(rows, stacked[rows], own[rows], records.counts[own[rows]])
 
     def at(self, positions: npt.NDArray[np.intp]) -> Selection:
-        """Return some of them."""
+        """Select the samples at `positions` of this selection."""
         return Selection(self.rows[positions], self.X[positions], self.own[positions], self.counts[positions])
 
     @property
     def each(self) -> npt.NDArray[np.intp]:
-        """0, 1, ...: with `own`, the entries of the samples' own classes in a matrix of scores."""
+        """0, 1, ...: (each, own) are the entries of a score matrix that belong to the samples' own classes."""
         return np.arange(len(self.rows))
 
 
 def spread_rows(records: Records, columns: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
     """Return at most `most` samples of the classes at `columns`, spread evenly over those with two or more samples.
 
-    Classes come in an order that depends on their samples alone: the choice knows no labels and no calls.
+    The choice depends on the samples alone, not on labels or on the order of calls.
     """
     starts = np.cumsum(records.counts) - records.counts
     several = [column for column in columns if records.counts[column] > 1]

@@ -1,4 +1,4 @@
-"""One learning step: as the caller passes it, and as it is after validation."""
+"""One learning step: as the caller passes it, and after validation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LearningStep:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A validated learning step: rows by label, one domain (None where the caller named none), text by label."""
+    """A validated learning step: rows by label, one domain (None if the caller named none), text by label."""
 
     samples: Mapping[Label, Floats]
     domain: str | None

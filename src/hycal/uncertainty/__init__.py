@@ -1,5 +1,5 @@
-"""What a model says about samples it did not see: leave-one-out, temperature, prediction sets, the unknown, tuning.
+"""Held-out samples: leave-one-out scores, temperature, prediction sets, unknown queries, tuning.
 
-`base` and the methods build on it.
-It never knows a particular method.
+`base`, the methods and every room above them may import it; it imports `algebra`, `state`, `parallel` and below.
+It never knows a particular method, and never reads or writes a file.
 """

@@ -1,8 +1,7 @@
-"""What a model would say of each image it learned, had it never seen that image.
+"""Leave-one-out scores: the scores of each learned sample by the model that never saw it.
 
-Held-out scores need no held-out images: a model is a function of its samples, and the sample is taken away. Methods
-whose scores change in closed form say how (`_leave_one_out`); any other is derived again without the sample, which is
-as exact and much slower.
+No held-out images are needed. A model is a function of its samples, so the sample is removed. A method with a closed
+form implements `scores_without_each`. Any other method is derived again without the sample: as exact, and much slower.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from hycal.validation import Doubles, Floats
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class HeldOutScores:
     """Scores of samples by models that never saw them.
 
     Attributes
     ----------
     samples : Selection
     scores : ndarray of shape (n, C)
-        Columns as those of `decision_function`; -inf for a class whose only sample was taken away.
+        Columns as in `decision_function`; -inf for a class whose only sample was removed.
     """
 
     samples: Selection
@@ -37,12 +36,12 @@ class HeldOut:
 
     @property
     def hits(self) -> npt.NDArray[np.bool_]:
-        """Whether each sample is answered right."""
+        """Whether the best class of each sample is its own."""
         return np.asarray(self.scores.argmax(axis=1) == self.samples.own)
 
 
-class Method(Protocol):
-    """What is needed of a classifier: `hycal.base.IncrementalClassifier`."""
+class ScoringMethod(Protocol):
+    """The part of `hycal.base.IncrementalClassifier` that leave-one-out needs."""
 
     def derive(self, records: Records, previous: Any) -> Any:
         """Return what scoring needs."""
@@ -59,10 +58,10 @@ class Method(Protocol):
         """Return the same under each value of a parameter, or None."""
 
 
-def held_out(method: Method, derived: Any, records: Records, samples: Selection) -> HeldOut:
+def score_held_out(method: ScoringMethod, derived: Any, records: Records, samples: Selection) -> HeldOutScores:
     """Return the held-out scores of `samples`, in closed form where the method has one.
 
-    The only sample of a class takes the class with it; those are always answered by a model derived again.
+    A class disappears with its only sample, so such samples are always scored by a model derived again.
     """
     scores = np.full((len(samples.rows), len(records.counts)), -np.inf)
     several = np.flatnonzero(samples.counts > 1)
@@ -71,33 +70,36 @@ def held_out(method: Method, derived: Any, records: Records, samples: Selection)
         scores[several] = fast
     slow = samples.each if fast is None else np.flatnonzero(samples.counts == 1)
     for position in slow:
-        scores[position] = _without(method, records, samples.at(np.array([position])), derived)
-    return HeldOut(samples, scores)
+        scores[position] = _scores_without(method, records, samples.at(np.array([position])), derived)
+    return HeldOutScores(samples, scores)
 
 
-def has_closed_form(method: Method, derived: Any, records: Records, sample: Selection) -> bool:
-    """Whether held-out scores cost about as much as answers do; if not, a model is derived for each sample.
+def has_closed_form(method: ScoringMethod, derived: Any, records: Records, sample: Selection) -> bool:
+    """Whether held-out scores have a closed form, and so cost about as much as answers.
 
-    Asked of one sample, of a class of two or more.
+    `sample` is one sample of a class that has two or more.
     """
     return method.scores_without_each(derived, records, sample) is not None
 
 
-def held_out_by(
+def score_held_out_by_value(
     method: Any, records: Records, samples: Selection, name: str, values: Sequence[Any]
 ) -> Iterator[npt.NDArray[Any]]:
-    """Yield the held-out scores of `samples` under each value of a parameter; each of a class of two or more."""
+    """Yield the held-out scores of `samples` under each value of a parameter.
+
+    Every sample belongs to a class that has two or more.
+    """
     together = method.scores_by_value(records, samples, name, values)
     if together is not None:
         yield from together
         return
     for value in values:
         other = clone(method).set_params(**{name: value})
-        yield held_out(other, other.derive(records, None), records, samples).scores
+        yield score_held_out(other, other.derive(records, None), records, samples).scores
 
 
-def _without(method: Method, records: Records, sample: Selection, previous: Any = None) -> Doubles:
-    """Return the scores of one sample by the model derived again without it; from `previous`, where that is quicker."""
+def _scores_without(method: ScoringMethod, records: Records, sample: Selection, previous: Any = None) -> Doubles:
+    """Return the scores of one sample by the model derived again without it; `previous` may speed that up."""
     label = records.labels[int(sample.own[0])]
     fewer = records.remove(Step({label: sample.X}, None, {}))
     scores = np.full(len(records.counts), -np.inf)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from hycal.algebra.scores import probabilities
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
-from hycal.uncertainty.leave_one_out import HeldOut, Method, has_closed_form, held_out
+from hycal.uncertainty.leave_one_out import HeldOutScores, ScoringMethod, has_closed_form, score_held_out
 from hycal.validation import Doubles
 
 _HELD_OUT = 1000  # samples, where held-out scores have a closed form
@@ -148,7 +148,7 @@ class Calibration:
     own: Doubles
 
     @classmethod
-    def of(cls, method: Method, derived: Any, records: Records, temperature: float | None = None) -> Calibration:
+    def of(cls, method: ScoringMethod, derived: Any, records: Records, temperature: float | None = None) -> Calibration:
         """Calibrate on held-out samples, spread evenly over classes; fit the temperature unless it is given."""
         found = _held_out_scores(method, derived, records)
         scores, own = found.scores, found.samples.own
@@ -175,10 +175,10 @@ class Calibration:
         return np.asarray(chosen)
 
 
-def _held_out_scores(method: Method, derived: Any, records: Records) -> HeldOut:
+def _held_out_scores(method: ScoringMethod, derived: Any, records: Records) -> HeldOutScores:
     """Hold out as many samples as the method can afford."""
     everything, columns = Selection.of(records), np.arange(len(records.counts))
     rows = spread_rows(records, columns, _HELD_OUT)
     if len(rows) and not has_closed_form(method, derived, records, everything.at(rows[:1])):
         rows = spread_rows(records, columns, _DERIVED_AGAIN)
-    return held_out(method, derived, records, everything.at(rows))
+    return score_held_out(method, derived, records, everything.at(rows))

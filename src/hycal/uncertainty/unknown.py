@@ -32,7 +32,7 @@ from hycal.algebra.hierarchy_fit import fit_hierarchy
 from hycal.algebra.hierarchy_held_out import held_out_evidence
 from hycal.algebra.relative_distance import RelativeDistance
 from hycal.errors import HyCalError
-from hycal.parallel.threads import in_chunks
+from hycal.parallel.threads import run_in_chunks
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
 from hycal.validation import Doubles, Floats
@@ -87,7 +87,7 @@ class Familiarity:
             measures = _measures(self.hierarchy, self.relative, X[rows].astype(np.float64))
             familiarity[rows] = _combined((measures - self.centres) / self.spreads)
 
-        in_chunks(fill, len(X), numbers_per_row=4 * len(self.hierarchy.means))
+        run_in_chunks(fill, len(X), numbers_per_row=4 * len(self.hierarchy.means))
         return familiarity
 
     def threshold(self, error: float) -> float:
