@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -78,13 +79,13 @@ class Explanation:
     log_odds: Floats
     weight: Doubles
 
-    @property
+    @cached_property
     def cosine_level(self) -> Doubles:
         """The cosine as a level among the classes, in [0, 1]: the Gaussian CDF of its z-score."""
         level: Doubles = ndtr(self.z_cosine.astype(np.float64))
         return level
 
-    @property
+    @cached_property
     def distance_level(self) -> Doubles:
         """The distance as a level among the classes, in [0, 1], larger is nearer."""
         level: Doubles = ndtr(self.z_closeness.astype(np.float64))
