@@ -24,8 +24,8 @@ from hycal.data.bundled import load_xd8, xd8_provenance
 from hycal.data.embedded import EmbeddedDomain, embed_sets, images_digest, in_order
 from hycal.data.readers import read_folder
 from hycal.embedding import EmbeddingCache
+from hycal.embedding.cache import embeddings_folder
 from hycal.encoders import load_encoder
-from hycal.encoders.files import cache_dir
 from hycal.validation import Doubles
 
 
@@ -36,7 +36,7 @@ def embed_images(root: Path, console: Console) -> dict[str, EmbeddedDomain]:
         raise SystemExit(f"{root} does not hold the images that the bundled embeddings were made of.")
     encoder = load_encoder("builtin")
     with (
-        EmbeddingCache.of(encoder, cache_dir() / "embeddings") as store,
+        EmbeddingCache.of(encoder, embeddings_folder()) as store,
         embedding_progress(console, total=len(in_order(sets))) as watch,
     ):
         domains, skipped = embed_sets(sets, encoder, store=store, watch=watch)

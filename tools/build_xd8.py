@@ -79,11 +79,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("src/hycal/data/xd8"), help="folder for the package data")
     parser.add_argument("--cache", type=Path, help="embedding cache (default: the user's)")
     options = parser.parse_args()
+    from hycal.embedding.cache import embeddings_folder
     from hycal.encoders import load_encoder
-    from hycal.encoders.files import cache_dir
 
     encoder = load_encoder(ENCODER)
-    with EmbeddingCache.of(encoder, options.cache or cache_dir() / "embeddings") as cache:
+    with EmbeddingCache.of(encoder, options.cache or embeddings_folder()) as cache:
         build(options.images, options.out, encoder=encoder, store=cache, console=Console(stderr=True))
 
 

@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hycal.errors import HyCalError
+from hycal.extras import load_extra
 from hycal.gravity.drawing import draw_flow, draw_pull
 from hycal.gravity.measure import Gravity
 from hycal.gravity.tables import sentence, sheets
@@ -37,11 +37,9 @@ def environment(package: str, *, block: Pair = ("{%", "%}"), variable: Pair = ("
 
     HTML is escaped as `html.escape` does. `block` and `variable` are the delimiters of templates.
     """
-    try:
-        from jinja2 import ChoiceLoader, Environment, PackageLoader, pass_eval_context, select_autoescape
-        from markupsafe import Markup
-    except ImportError:
-        raise HyCalError("Pages need Jinja2. Install it: pip install 'hycal[bench]'.") from None
+    load_extra("jinja2", extra="bench", why="A page")
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, pass_eval_context, select_autoescape
+    from markupsafe import Markup
 
     @pass_eval_context
     def escaped(context: Any, value: Any) -> Any:
