@@ -1,11 +1,11 @@
-"""Kill every operation that writes at random moments, and look at what is left.
+"""Kill every operation that writes at a random moment, and check the files that it leaves.
 
     python -m benchmarks.faults [--kills 500] [--servers 50] [--seed 0]
 
-Half of the kills fall at a random time of the operation, half before a random line of the modules that write. After
-each, the files must hold the old state or the new one, whole; the new one if the operation had said that it was done;
-and doing it again must lead to the new one and leave nothing behind. Then servers are killed while clients change the
-model: every change that was answered must be there. Ends with code 1 if anything was torn or lost.
+Half of the kills come at a random time of the operation, half before a random line of the modules that write. After a
+kill the files must hold the complete old state or the complete new one; the new one if the operation had reported its
+end. Repeating the operation must give the new state and leave no temporary files. Then servers are killed while clients
+change the model: every answered change must be in the files. Ends with code 1 if a state is torn or a change is lost.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def kill_servers(kills: int, chance: random.Random) -> list[Outcome]:
 
 
 def report(name: str, outcomes: Sequence[Outcome]) -> bool:
-    """Print one line of the table; return whether all was well."""
+    """Print one line of the table; return whether nothing was torn or lost."""
     found = Counter(outcome.found for outcome in outcomes)
     wrong = Counter(outcome.wrong for outcome in outcomes if outcome.wrong)
     print(f"{name:28}{len(outcomes):>6}{found['old']:>8}{found['new']:>8}{wrong.total():>14}", flush=True)
@@ -51,7 +51,7 @@ def report(name: str, outcomes: Sequence[Outcome]) -> bool:
 
 
 def main() -> int:
-    """Kill everything, print the table."""
+    """Kill every operation, and print the table."""
     parser = argparse.ArgumentParser(description="Kill -9 in the middle of every operation that writes.")
     parser.add_argument("--kills", type=int, default=500, help="shared by the operations")
     parser.add_argument("--servers", type=int, default=50, help="servers to kill under load")

@@ -1,8 +1,8 @@
-"""One operation, killed once: what is on the disk afterwards, and whether it may be.
+"""Run one operation, kill it once, and check the files that it leaves.
 
-The operation runs in a forked process, so that a kill costs milliseconds, not an interpreter. It is killed in one of
-two ways: after a random time, which also falls inside libraries and system calls; or before a chosen line of those
-modules that write, so that every boundary between two of their statements can be hit.
+The operation runs in a forked process, so that a kill costs milliseconds and not the start of an interpreter. It is
+killed in one of two ways: after a random time, which may be inside a library or a system call; or before a chosen line
+of the modules that write, so that a kill can come between any two of their statements.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WRITERS = (
     "project/project.py",
     "embedding/cache.py",
 )
-_ROOM = 1.5  # kills in time fall between the start and this many durations: forked, it takes a little longer
+_ROOM = 1.5  # a kill in time comes at most this many durations after the start: a forked process is a little slower
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Case:
     ----------
     name : str
     prepare : callable
-        Puts the old state into an empty folder.
+        Writes the old state to an empty folder.
     act : callable
-        Leads from the old state to the new one.
+        Changes the old state to the new one.
     look : callable
-        Returns a hash of all that a user would find in the folder; raises if it is not whole.
+        Returns a hash of everything in the folder that a user can see; raises if a file is damaged.
     """
 
     name: str
@@ -56,18 +56,18 @@ class Case:
 
 
 class Moment(Protocol):
-    """When a kill happens."""
+    """The moment of a kill."""
 
     def arm(self) -> None:
         """Prepare the process that will be killed."""
 
     def strike(self, process: int) -> None:
-        """Kill it, unless it does so itself."""
+        """Kill the process, unless it kills itself."""
 
 
 @dataclass(frozen=True)
 class AtTime:
-    """After so many seconds of the operation."""
+    """After `seconds` of the operation."""
 
     seconds: float
 
@@ -75,19 +75,19 @@ class AtTime:
         """Nothing to prepare."""
 
     def strike(self, process: int) -> None:
-        """Wait and kill."""
+        """Wait, then kill."""
         time.sleep(self.seconds)
         os.kill(process, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
 class AtLine:
-    """Before so many lines of the writing modules were executed."""
+    """Before line `number` of all executed lines of the writing modules."""
 
     number: int
 
     def arm(self) -> None:
-        """Count the lines; the process kills itself."""
+        """Count executed lines; at `number`, the process kills itself."""
         left = self.number
 
         def count() -> None:
@@ -99,12 +99,12 @@ class AtLine:
         _trace(count)
 
     def strike(self, process: int) -> None:
-        """It kills itself."""
+        """Do nothing: the process kills itself."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a kill left: "old" or "new", and what is wrong with it, if anything."""
+    """The state after a kill, "old", "new" or "neither", and what is wrong with it; "" for nothing."""
 
     found: str
     wrong: str = ""
@@ -112,7 +112,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A case with its two allowed states, and how long its operation is in seconds and in lines."""
+    """A case with its two allowed states, and the length of its operation in seconds and in lines."""
 
     case: Case
     old: str
@@ -124,7 +124,7 @@ class Prepared:
 
     @classmethod
     def of(cls, case: Case, room: Path) -> Prepared:
-        """Make the old state once, and let the operation run in peace."""
+        """Write the old state once, and run the operation without a kill."""
         template, calm, scratch = room / "template", room / "calm", room / "scratch"
         template.mkdir(parents=True)
         case.prepare(template)
@@ -147,18 +147,18 @@ class Prepared:
         return cls(case, old, new, time.perf_counter() - began, lines, template, scratch)
 
     def moment(self, chance: random.Random, *, in_time: bool) -> Moment:
-        """Return a random moment of the operation; more of them late, where it writes, than early, where it reads."""
+        """Return a random moment of the operation, more often late, where it writes, than early, where it reads."""
         share = chance.random() ** 0.5
         return AtTime(share * _ROOM * self.seconds) if in_time else AtLine(1 + int(share * self.lines))
 
     def killed(self, moment: Moment) -> Outcome:
-        """Run the operation from the old state, kill it, and look; then do it again, as a user would."""
+        """Run the operation from the old state, kill it, check the files, and run it again, as a user would."""
         shutil.rmtree(self.scratch, ignore_errors=True)
         shutil.copytree(self.template, self.scratch)
         acknowledged = _run(self.case, self.scratch, moment)
         try:
             found = self.case.look(self.scratch)
-        except Exception as error:  # whatever a reader meets is the finding
+        except Exception as error:  # any error of a reader is a finding
             return Outcome("neither", f"not whole: {error!r}")
         if found not in (self.old, self.new):
             return Outcome("neither", "another state than the old one and the new one")
@@ -176,7 +176,7 @@ class Prepared:
 
 
 def _run(case: Case, folder: Path, moment: Moment) -> bool:
-    """Return whether the operation said it was done before it was killed."""
+    """Return whether the operation reported its end before it was killed."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

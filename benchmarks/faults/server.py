@@ -1,4 +1,4 @@
-"""A real server, killed while clients change the model: every change that was answered is on the disk."""
+"""Kill a real server while clients change the model, and check that every answered change is on the disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PATIENCE = 30
 
 
 def kill_server(folder: Path, *, after: float) -> Outcome:
-    """Serve the model, let clients change it, kill the server some seconds after the first answer, and look."""
+    """Serve the model, let clients change it, kill the server some seconds after the first answer, check the files."""
     learned(folder)
     before = len(model(folder).state.history)
     with socket.create_server(("127.0.0.1", 0)) as door:
@@ -60,7 +60,7 @@ def _judged(project: Project, before: int, answered: list[str]) -> Outcome:
         return Outcome("neither", "a change that was answered is lost")
     if len(kept) > len(answered) + CLIENTS:
         return Outcome("neither", "more changes than were asked for")
-    project.forget("things/5")  # the lock of the dead is free
+    project.forget("things/5")  # the lock of a killed process is free
     return Outcome("new" if len(kept) > len(answered) else "old")
 
 
@@ -73,7 +73,7 @@ def _serve(folder: Path, door: socket.socket) -> None:
 
 
 def _change(port: int, client: int, answered: list[str]) -> None:
-    """Change the model until the server is gone; note the model's hash in each answer."""
+    """Change the model until the server is killed; keep the hash of the model in each answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
     with suppress(OSError, http.client.HTTPException):
         for route, body in _requests(client):
@@ -86,7 +86,7 @@ def _change(port: int, client: int, answered: list[str]) -> None:
 
 
 def _requests(client: int) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield corrections, which go to the journal, and now and then a change of the whole file; forth and back."""
+    """Yield corrections back and forth, which go to the journal, and sometimes a change that writes the whole file."""
     home, away = f"things/{10 + client}", f"things/{30 + client}"
     old, new = f"things/{20 + client}", f"things/new name {client}"
     identities = [image((10 + client) * SHOTS + shot).identity.hex() for shot in range(SHOTS // 2)]

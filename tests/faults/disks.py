@@ -1,4 +1,4 @@
-"""Disks that refuse: full ones, limited ones, and such as may only be read."""
+"""Disks that refuse a write: full, limited, or read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clock that goes back: changes keep their order, readers see them, undo goes the right way."""
+"""A clock that goes back: changes keep their order, readers see them, and undo reverses the last one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A disk that is full, or may only be read: nothing is lost, and the message says what to do."""
+"""A full or read-only disk: nothing is lost, and the message says what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes and names of strangers. `make fuzz` looks for more with the same targets, guided by coverage."""
+"""Hostile bytes and names. `make fuzz` looks for more with the same targets, guided by coverage."""
 
 from __future__ import annotations
 

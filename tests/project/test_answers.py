@@ -1,4 +1,4 @@
-"""The map of the classes: the plane of their means, the same for equal models."""
+"""Answers: the map of the classes is the plane of their means, and equal models have equal maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forgetting for good what was forgotten before."""
+"""Changes of a project: forgetting for good what was forgotten before."""
 
 from __future__ import annotations
 

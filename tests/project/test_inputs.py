@@ -1,4 +1,4 @@
-"""Which images of a folder, manifest or table are learned, and which ones judge a model."""
+"""Which images of a folder, manifest or table are learned, and which ones a test uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal: what it leads to is what writing the whole file at every change would have led to."""
+"""The journal: a replay gives the state that writing the whole file at every change gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a name means, and which names people may give."""
+"""Lookup by name, and the names that people may give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From images to a change of a project: hashes, thumbnails, texts, and the encoder that belongs to a model."""
+"""The learner: hashes, thumbnails and texts of images, and the encoder of a model."""
 
 from __future__ import annotations
 

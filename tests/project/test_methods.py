@@ -1,4 +1,4 @@
-"""The same images under another method: the model is the one that learned them so, and trials are left-one-out."""
+"""The same images learned with another method, and the leave-one-out accuracy of each method."""
 
 from __future__ import annotations
 

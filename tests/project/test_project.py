@@ -1,4 +1,4 @@
-"""A project: what it learns, forgets and takes back, and that its file holds it all."""
+"""A project: learning, forgetting and undo, and a file that holds all of it."""
 
 from __future__ import annotations
 

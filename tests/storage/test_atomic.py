@@ -1,4 +1,4 @@
-"""One writer for every file: whole, durable, with the mode of the old one, and without what a kill left behind."""
+"""Atomic writes: complete, durable, with the mode of the old file, and without what killed writers left."""
 
 import os
 import signal

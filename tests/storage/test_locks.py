@@ -1,0 +1,74 @@
+"""The lock of a file: one holder among threads and processes, and none after a kill."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from hycal.errors import StorageError
+from hycal.storage.locks import LockedError, writing
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from hycal.storage.locks import writing
+with writing(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_another_process_holds_the_lock_until_it_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "p.hycal"
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, path], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        began = time.monotonic()
+        refused = pytest.raises(
+            LockedError, match=r"Another program is changing .*p\.hycal and has not finished in 0\.2 s"
+        )
+        with refused, writing(path, seconds=0.2):
+            raise AssertionError("two holders")
+        assert 0.2 <= time.monotonic() - began < 5
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+    with writing(path, seconds=5):
+        assert [file.name for file in tmp_path.iterdir()] == [".p.hycal.lock"]
+
+
+def test_threads_hold_the_lock_one_after_the_other(tmp_path: Path) -> None:
+    holding, most = 0, 0
+
+    def hold() -> None:
+        nonlocal holding, most
+        for _ in range(5):
+            with writing(tmp_path / "p.hycal"):
+                holding += 1
+                most = max(most, holding)
+                time.sleep(0.001)
+                holding -= 1
+
+    threads = [threading.Thread(target=hold) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1 and holding == 0
+
+
+def test_an_error_inside_frees_the_lock_and_a_folder_that_refuses_says_so(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), writing(tmp_path / "p.hycal"):
+        raise KeyError
+    with writing(tmp_path / "p.hycal", seconds=0):
+        pass
+    (tmp_path / "file").write_bytes(b"")
+    refused = pytest.raises(StorageError, match=r"cannot be changed: .* Nothing was changed")
+    with refused, writing(tmp_path / "file" / "p.hycal"):
+        raise AssertionError("no folder")
