@@ -8,21 +8,21 @@ from hycal.validation import Doubles
 
 
 def directions(means: Doubles) -> Doubles:
-    """Scale means to unit length; a mean of opposite samples has no direction and stays zero."""
+    """Scale means to unit length; a mean shorter than 1e-12 has no direction and becomes zero."""
     lengths = np.linalg.norm(means, axis=1, keepdims=True)
     return np.divide(means, lengths, out=np.zeros_like(means), where=lengths > 1e-12)
 
 
 def covariance_factors(deviations: Doubles, scale: float, ridge: float) -> Doubles:
-    """Return W with R⁻¹ = (I - WᵀW)/ridge for R = scale·S + ridge·I, S the covariance, for a batch of classes.
+    """Return W with R^-1 = (I - W'W)/ridge for R = scale S + ridge I, S the covariance, for a batch of classes.
 
-    No d × d matrix is built while K <= d. With the deviations D and D Dᵀ/(K-1) = Q e Qᵀ the factor is
-    W = sqrt(scale/(scale·e + ridge)) Qᵀ D/sqrt(K-1), which divides by no eigenvalue and so needs no rank decision.
+    No d x d matrix is built while K <= d. With the deviations D and D D'/(K-1) = Q e Q' the factor is
+    W = sqrt(scale/(scale e + ridge)) Q'D/sqrt(K-1). It divides by no eigenvalue, so no rank has to be decided.
 
     Parameters
     ----------
     deviations : ndarray of shape (B, K, d)
-        Samples less the mean of their class: B classes of K samples each.
+        Samples minus the mean of their class, for B classes of K samples each.
     scale, ridge : float
         a and delta of the regularised covariance.
 
@@ -30,7 +30,7 @@ def covariance_factors(deviations: Doubles, scale: float, ridge: float) -> Doubl
     -------
     ndarray of shape (B, r, d)
         r = min(K - 1, d): deviations from the mean sum to zero, so one eigenvalue is zero and its row is left out.
-        One sample has no spread: S = 0.
+        For one sample S = 0 and r = 0.
     """
     classes, count, width = deviations.shape
     if count == 1:

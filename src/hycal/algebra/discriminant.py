@@ -1,8 +1,21 @@
 """Linear discriminants of classes that share one covariance.
 
-With mu_c the class means and S the within-class scatter, the score mu_c' P x - mu_c' P mu_c / 2 with P = (S + r I)^{-1}
-ranks classes as the distance (x - mu_c)' P (x - mu_c) does. S is never needed where samples are fewer than features:
-with B the centred samples, S = B'B and P = (I - B' (B B' + r I)^{-1} B) / r.
+The score mu_c'P x - mu_c'P mu_c/2 ranks classes as the distance (x - mu_c)'P (x - mu_c) does. S is not built where
+samples are fewer than features: P = (I - B'(B B' + r I)^-1 B)/r.
+
+Without a sample x of a class of K, with g = x - mu_own, the scatter is S - a g g' and the class mean is mu_own - b g.
+By Sherman and Morrison the precision becomes P + k P g g'P.
+
+    symbol   shape    meaning (N samples and C classes, D features; n samples that are left out one by one)
+    mu_c     (C, D)   class means
+    B        (N, D)   samples minus the mean of their class
+    S        (D, D)   within-class scatter, B'B
+    r        scalar   ridge
+    P        (D, D)   (S + r I)^-1
+    K        (n,)     samples of the class of x, x included
+    g        (n, D)   x - mu_own
+    a, b     (n,)     K/(K-1) and 1/(K-1)
+    k        (n,)     a/(1 - a g'P g)
 """
 
 from __future__ import annotations
@@ -22,9 +35,9 @@ _ROUNDING = 1e-12
 
 
 def class_means(rows: npt.NDArray[np.floating], counts: npt.NDArray[np.int64]) -> Doubles:
-    """Return the means of rows that are sorted by class, `counts[c]` > 0 of class c, shape (C, d)."""
+    """Return the class means, (C, d), of rows that are sorted by class; class c has `counts[c]` > 0 rows."""
     means, stops = np.empty((len(counts), rows.shape[1])), np.cumsum(counts)
-    # Class by class: np.add.reduceat takes seven times as long.
+    # A loop over classes: np.add.reduceat takes seven times as long.
     for mean, start, stop in zip(means, stops - counts, stops, strict=True):
         np.add.reduce(rows[start:stop], axis=0, dtype=np.float64, out=mean)
     means /= counts[:, None]
@@ -33,14 +46,14 @@ def class_means(rows: npt.NDArray[np.floating], counts: npt.NDArray[np.int64]) -
 
 @dataclass(frozen=True, eq=False)
 class WithinClass:
-    """Class means, shape (C, D), and the samples less the mean of their class, shape (N, D)."""
+    """Class means mu_c, (C, D), and centred samples B, (N, D)."""
 
     means: Doubles
     deviations: Doubles
 
     @classmethod
     def of(cls, rows: npt.NDArray[np.floating], counts: npt.NDArray[np.int64]) -> WithinClass:
-        """Centre rows that are sorted by class, `counts[c]` > 0 of class c."""
+        """Centre rows that are sorted by class; class c has `counts[c]` > 0 rows."""
         deviations = rows.astype(np.float64)
         means = class_means(deviations, counts)
         deviations -= np.repeat(means, counts, axis=0)
@@ -59,34 +72,31 @@ class WithinClass:
     def leave_one_out(
         self, rows: npt.NDArray[np.floating], own: npt.NDArray[np.intp], counts: npt.NDArray[np.int64], P: Precision
     ) -> Doubles:
-        """Return the scores of `discriminant` for samples, each without itself, up to a gain.
-
-        Without the sample x of a class of n, with d = x - mu_own, the scatter is S - n/(n-1) dd' and its precision
-        P + k P dd'P by Sherman and Morrison, k = a/(1 - a d'Pd), a = n/(n-1); the mean is mu_own - d/(n-1).
-        """
-        each = np.arange(len(rows))
-        G, MM, q, xPx = P.products(rows, self.means, own)
-        D = G - MM
-        xPd = xPx - G[each, own]
-        dPd = xPd - D[each, own]
+        """Return the scores of `discriminant` for samples `rows`, each without itself, (n, C), up to a gain."""
+        at = np.arange(len(rows)), own
+        x_P_mu, own_P_mu, mu_P_mu, x_P_x = P.products(rows, self.means, own)
+        g_P_mu = x_P_mu - own_P_mu
+        x_P_g = x_P_x - x_P_mu[at]
+        g_P_g = x_P_g - g_P_mu[at]
         a, b = counts / (counts - 1.0), 1.0 / (counts - 1.0)
-        k = (a / np.maximum(1.0 - a * dPd, _ROUNDING))[:, None]
-        along, squares = G.copy(), q.copy()
-        along[each, own] -= b * xPd
-        squares[each, own] += b * (b * dPd - 2.0 * D[each, own])
-        D[each, own] -= b * dPd
-        scores: Doubles = along + k * xPd[:, None] * D - 0.5 * (squares + k * D**2)
+        k = (a / np.maximum(1.0 - a * g_P_g, _ROUNDING))[:, None]
+        lines, squares = x_P_mu.copy(), mu_P_mu.copy()
+        # The mean of the own class moves by -b g.
+        lines[at] -= b * x_P_g
+        squares[at] += b * (b * g_P_g - 2.0 * g_P_mu[at])
+        g_P_mu[at] -= b * g_P_g
+        scores: Doubles = lines + k * x_P_g[:, None] * g_P_mu - 0.5 * (squares + k * g_P_mu**2)
         return scores
 
     def discriminant(self, features: Features, *, ridge: float, gain: float = 1.0) -> LinearHead:
-        """Return the head with weights gain (S + ridge I)^{-1} mu_c and the bias that belongs to them."""
+        """Return the head with the weights gain P mu_c and the bias -gain mu_c'P mu_c/2."""
         weights = gain * precision_times(self.deviations, ridge, self.means)
         return LinearHead(features, weights, -0.5 * np.einsum("cd,cd->c", weights, self.means))
 
 
 @dataclass(frozen=True, eq=False)
 class Precision:
-    """(S + ridge I)^{-1} with one ridge for all samples, or one for each of them."""
+    """P = (B'B + r I)^-1 with one ridge r for all samples, or one for each sample."""
 
     deviations: Doubles
     ridges: float | Doubles
@@ -113,17 +123,17 @@ class Precision:
 
 
 def precision_times(B: Doubles, ridge: float, vectors: Doubles) -> Doubles:
-    """Return the rows (B'B + ridge I)^{-1} v of the rows v, in the smaller of two equal forms."""
+    """Return P v for each row v, by the smaller of two equal forms."""
     form = gram_precision_times if len(B) >= B.shape[1] else dual_precision_times
     return form(B, ridge, vectors)
 
 
 def gram_precision_times(B: Doubles, ridge: float, vectors: Doubles) -> Doubles:
-    """Return them from the scatter matrix, (D, D)."""
+    """Return P v from the scatter matrix, (D, D)."""
     return solve_ridge(gram_matrix(B.shape[1], [B]), ridge, vectors.T).T
 
 
 def dual_precision_times(B: Doubles, ridge: float, vectors: Doubles) -> Doubles:
-    """Return them from the kernel of the centred samples, (N, N)."""
+    """Return P v from the kernel of the centred samples, (N, N)."""
     coefficients = solve_ridge(gram_matrix(len(B), [B.T]), ridge, B @ vectors.T)
     return (vectors - coefficients.T @ B) / ridge

@@ -1,6 +1,6 @@
-"""Feature maps, and the linear classifier on top of one that most methods come down to.
+"""Feature maps, and the linear head on top of a feature map, which most methods reduce to.
 
-Random maps are drawn from a generator of their own: the same width, size and seed give the same numbers.
+Each random map has its own generator: the same width, size and seed give the same numbers.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Relu:
         return np.maximum(H, 0.0, out=H)
 
     def parts(self) -> Iterator[Relu]:
-        """Yield maps to some of the features each, so that no (n, size) matrix need be held."""
+        """Yield maps to consecutive features, so that no (n, size) matrix has to be held."""
         for start in range(0, self.size, _COLUMNS_AT_ONCE):
             yield replace(self, projection=self.projection[:, start : start + _COLUMNS_AT_ONCE])
 
@@ -110,7 +110,7 @@ class Fourier:
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """exp(-gamma |x - f|^2) with every stored unit sample f; x unit too, so |x - f|^2 = 2 - 2 x.f."""
+    """exp(-gamma |x - f|^2) for every stored sample f. Both are unit vectors, so |x - f|^2 = 2 - 2 x.f."""
 
     samples: Doubles
     gamma: float
@@ -149,7 +149,7 @@ class LinearHead:
 
     @classmethod
     def on_embeddings(cls, weights: npt.NDArray[np.floating], bias: Doubles | None = None) -> LinearHead:
-        """Return the head that takes embeddings as they are."""
+        """Return a head on the embeddings themselves."""
         classes, width = weights.shape
         return cls(Identity(width), weights.astype(np.float64), np.zeros(classes) if bias is None else bias)
 
@@ -164,5 +164,5 @@ class LinearHead:
 
 
 def one_hot(counts: npt.NDArray[np.int64]) -> Doubles:
-    """Return the one-hot targets of rows sorted by class, `counts[c]` of class c, shape (N, C)."""
+    """Return the one-hot targets, (N, C), of rows sorted by class; class c has `counts[c]` rows."""
     return np.repeat(np.eye(len(counts)), counts, axis=0)

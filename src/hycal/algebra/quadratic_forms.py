@@ -1,8 +1,17 @@
-"""One quadratic form per class, each a diagonal and a few signed squares: no d x d matrix is stored or built.
+"""Quadratic forms, one for each class: a diagonal and a few signed squares. No d x d matrix is stored or built.
 
-    Q_c(x) = sum_i q_ci (x_i - mu_ci)^2 + sum_j sign_cj (f_cj . (x - mu_c))^2
+    Q_c(x) = sum_i q_ci (x_i - mu_ci)^2 + sum_j s_cj (f_cj.(x - mu_c))^2
 
-Opened up, a batch of queries meets all classes in products with X, X^2 and the stacked rows f.
+Expanded, a batch of queries meets all classes in products with X^2, X and the stacked rows f.
+
+    symbol        Quadratic  QuadraticBank  shape of either   meaning (C classes, R rows f in all)
+    mu_c          centre                    (d,)              centre of a form
+    q_c           diagonal   diagonals      (d,), (C, d)      coefficients of the diagonal
+    f_cj          factors    factors        (r, d), (R, d)    rows of the squares
+    s_cj          signs      signs          (r,), (R,)        sign of each square
+    f_cj.mu_c                offsets        (R,)
+    -2 q_c mu_c              slopes         (C, d)            coefficients of X
+    q_c mu_c^2               bases          (C,)              sum over dimensions
 """
 
 from __future__ import annotations
@@ -19,14 +28,7 @@ from hycal.validation import Doubles
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """The form of one class.
-
-    Attributes
-    ----------
-    centre, diagonal : ndarrays of shape (d,)
-    factors : ndarray of shape (r, d)
-    signs : ndarray of shape (r,)
-    """
+    """The form of one class. The table above describes the arrays."""
 
     centre: Doubles
     diagonal: Doubles
@@ -41,17 +43,9 @@ class Quadratic:
 
 @dataclass(frozen=True, eq=False)
 class QuadraticBank:
-    """The forms of many classes, packed.
+    """The forms of many classes, packed. The table above describes the arrays.
 
-    Attributes
-    ----------
-    diagonals, slopes : ndarrays of shape (C, d)
-        What meets X^2 and X.
-    bases : ndarray of shape (C,)
-    factors : ndarray of shape (R, d)
-        Rows f, class after class from `starts`; every class has one at least.
-    offsets, signs : ndarrays of shape (R,)
-        f . mu_c, and the sign of each square.
+    Rows f are stored class after class; those of class c begin at `starts[c]`, and every class has at least one.
     """
 
     diagonals: Doubles
@@ -65,7 +59,7 @@ class QuadraticBank:
     @classmethod
     def of(cls, forms: Sequence[Quadratic]) -> QuadraticBank:
         """Pack `forms`."""
-        nothing = np.zeros((1, len(forms[0].centre)))  # a form without squares still owns one row
+        nothing = np.zeros((1, len(forms[0].centre)))  # a form without squares has one row of zeros
         rows = [form.factors if len(form.factors) else nothing for form in forms]
         signs = [form.signs if len(form.factors) else np.zeros(1) for form in forms]
         diagonals = np.stack([form.diagonal for form in forms])

@@ -1,12 +1,17 @@
-"""Ridge regression on feature maps, in whichever of two equal forms is smaller.
+"""Ridge regression on feature maps, by the smaller of two equal forms.
 
-With H the (N, M) features and Y the targets, the weights are
+    (H'H + r I)^-1 H'Y  =  H'(H H' + r I)^-1 Y
 
-    (H'H + r I)^{-1} H'Y  =  H' (H H' + r I)^{-1} Y.
+The left form sums an (M, M) Gram matrix over blocks of samples; it is used where samples outnumber features. The right
+form sums an (N, N) kernel over blocks of features. Neither holds H in memory. One eigendecomposition serves many r; a
+solution for one r needs one Cholesky factorisation, which is several times cheaper.
 
-The left form adds up an (M, M) Gram matrix over blocks of samples; it is used where samples outnumber features. The
-right one adds up an (N, N) kernel over blocks of features. Neither holds H. A choice among many r needs one
-eigendecomposition; a solution for one r needs one Cholesky factorisation, several times cheaper.
+    symbol  shape   meaning (N samples, M features, C classes)
+    H       (N, M)  features of the samples
+    Y       (N, C)  targets
+    r       scalar  ridge
+    K       (N, N)  kernel H H'
+    A       (N, N)  K + r I
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ _ROUNDING = 10.0 * np.finfo(np.float64).eps  # of the trace: a ridge below this 
 
 
 def gram_matrix(size: int, blocks: Iterable[Doubles]) -> Doubles:
-    """Return the lower triangle of the sum of B'B over (k, size) blocks B, in Fortran order; the rest is zero."""
+    """Return the lower triangle of the sum of B'B over (k, size) blocks B, in Fortran order, zero above."""
     total: Doubles = np.zeros((size, size), order="F")
     for block in blocks:
         transposed = np.ascontiguousarray(block).T  # in Fortran order without a copy
@@ -71,7 +76,7 @@ def sample_kernel(features: Relu, X: Floats) -> Doubles:
 
 
 def gram_leave_one_out(features: Relu, X: Floats, ridge: float, rows: npt.NDArray[np.intp], fit: Doubles) -> Doubles:
-    """Return the held-out residuals of samples, (f - y)/(1 - h) with h the leverage, from the Gram matrix.
+    """Return the held-out residuals of samples from the Gram matrix: (f - y)/(1 - h), with h the leverage.
 
     Parameters
     ----------
@@ -80,7 +85,7 @@ def gram_leave_one_out(features: Relu, X: Floats, ridge: float, rows: npt.NDArra
     rows : ndarray of shape (n,)
         Samples to leave out.
     fit : ndarray of shape (n, C)
-        f - y: the residuals that the regression leaves of these samples.
+        f - y: the residuals of these samples in the regression on all.
     """
     H = features(X[rows].astype(np.float64))
     solved = solve_ridge(gram_matrix(features.size, _feature_blocks(features, X)), ridge, H.T)
@@ -90,14 +95,14 @@ def gram_leave_one_out(features: Relu, X: Floats, ridge: float, rows: npt.NDArra
 def held_out_by_ridge(
     kernel: Doubles, Y: Doubles, rows: npt.NDArray[np.intp], ridges: Sequence[float]
 ) -> Iterator[Doubles]:
-    """Yield, for each ridge, what the regression of Y says of its own samples, each left out.
+    """Yield, for each ridge, the predictions of the regression for its own samples, each left out.
 
-    With A = K + ridge I that is y_i - (A^{-1} Y)_i / (A^{-1})_ii: no weights are needed.
+    They are y_i - (A^-1 Y)_i/(A^-1)_ii, and need no weights.
 
     Parameters
     ----------
     kernel : ndarray of shape (N, N)
-        K, of which the lower triangle counts, in Fortran order; overwritten in the end.
+        K in Fortran order, of which only the lower triangle is read; overwritten.
     Y : ndarray of shape (N, C)
     rows : ndarray of shape (n,)
         Samples to leave out.
@@ -134,7 +139,7 @@ def validation_errors(
         Features and targets to predict.
     ridges : iterable of float
     form : {"smaller", "gram", "dual"}
-        Which of the two equal forms; the smaller one by default.
+        Which form to use.
     """
     dual = len(H) < H.shape[1] if form == "smaller" else form == "dual"
     matrix = gram_matrix(len(H), [H.T]) if dual else gram_matrix(H.shape[1], [H])

@@ -12,7 +12,7 @@ from hycal.parallel.threads import scratch
 from hycal.validation import Doubles, Floats
 
 SMALLEST_SPREAD = 1e-6
-SHALLOW = 8.0  # standard deviations; at most C/64 of C z-scores can lie beyond (they square-sum to C - 1)
+SHALLOW = 8.0  # standard deviations; at most C/64 of C z-scores lie beyond, as their squares sum to C - 1
 # log(Phi(z)/(1 - Phi(z))) = z P(z²)/Q(z²) for |z| <= 8, to 7e-7; P and Q from the constant term up.
 LOGIT_PHI_P = (
     1.5957695851667444,
@@ -27,13 +27,13 @@ LOGIT_PHI_Q = (1.0, 0.10402949768856193, 0.00854726973275214, 1.4351527033911032
 def standardise(scores: Floats) -> Floats:
     """Turn scores into z-scores over the classes (axis 0), in place, with the sample standard deviation.
 
-    One candidate has no spread: its z-score is 0. So have equal scores.
+    The z-score is 0 where there is one candidate, and where all scores are equal.
 
     >>> standardise(np.array([[1.0], [2.0], [3.0]], dtype=np.float32)).ravel()
     array([-1.,  0.,  1.], dtype=float32)
     """
     scores -= scores.mean(axis=0)
-    scores -= scores.mean(axis=0)  # what rounding left of the mean
+    scores -= scores.mean(axis=0)  # the mean that rounding left
     if len(scores) > 1:
         spread = np.sqrt(np.einsum("cn,cn->n", scores, scores) / (len(scores) - 1))
         scores *= np.float32(1.0) / np.maximum(spread, np.float32(SMALLEST_SPREAD))
@@ -41,7 +41,7 @@ def standardise(scores: Floats) -> Floats:
 
 
 def shot_weights(counts: npt.ArrayLike, alpha: float, beta: float) -> Doubles:
-    """Return sigmoid((K - alpha)/beta); at beta = 0 its limit, a step with 1/2 at alpha.
+    """Return sigmoid((K - alpha)/beta); for beta = 0 its limit, a step with 1/2 at alpha.
 
     >>> shot_weights([5, 10, 20], alpha=10, beta=0)
     array([0. , 0.5, 1. ])
@@ -56,13 +56,13 @@ def shot_weights(counts: npt.ArrayLike, alpha: float, beta: float) -> Doubles:
 def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Floats:
     """Return the log-odds of s = w Phi(z_distance) + (1 - w) Phi(z_cosine).
 
-    The paper's score s saturates: with 1,000 classes the leaders stand beyond eight standard deviations, where Phi is 1
-    to the last bit and they tie. log(s/(1 - s)) is monotone in s and keeps both tails, so it ranks the same and cannot
-    tie; `scipy.special.expit` gives s back. With the odds a of Phi(z_distance) and b of Phi(z_cosine),
-    s/(1 - s) = (a p + b q)/(p + q) for p = w (1 + b) and q = (1 - w) (1 + a), in which nothing cancels.
+    The paper's score s saturates: with 1,000 classes the best z-scores exceed eight standard deviations, where Phi is 1
+    to the last bit, and the best classes tie. log(s/(1 - s)) is monotone in s and resolves both tails, so it ranks the
+    same and does not tie; `scipy.special.expit` returns s. With the odds a of Phi(z_distance) and b of Phi(z_cosine),
+    s/(1 - s) = (a p + b q)/(p + q) for p = w (1 + b) and q = (1 - w) (1 + a), where nothing cancels.
 
-    The weights are one for each class, or one for each class and query. The result lives in this thread's work space:
-    copy it before the next call.
+    There is one weight for each class, or one for each class and query. The result lives in the work space of this
+    thread: copy it before the next call.
 
     >>> s = blend_log_odds(np.zeros((1, 1), np.float32), np.zeros((1, 1), np.float32), np.array([0.3]))
     >>> float(expit(s)[0, 0])
@@ -70,7 +70,7 @@ def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Fl
     """
     weights = weights if weights.ndim == 2 else weights[:, None]
     w, one = weights.astype(np.float32), np.float32(1.0)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):  # what is deep is done again
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):  # deep entries follow below
         a, u_a = _odds_of_phi(z_distance, "a")
         b, u_b = _odds_of_phi(z_cosine, "b")
         deep = np.unravel_index(np.flatnonzero((u_a > SHALLOW**2) | (u_b > SHALLOW**2)), a.shape)
@@ -92,7 +92,7 @@ def _at(weights: Doubles, places: tuple[npt.NDArray[np.intp], ...]) -> Doubles:
 
 
 def _odds_of_phi(z: Floats, name: str) -> tuple[Floats, Floats]:
-    """Return Phi(z)/(1 - Phi(z)), right within the fit's range, and z²."""
+    """Return Phi(z)/(1 - Phi(z)), accurate for |z| <= SHALLOW, and z²."""
     u = np.multiply(z, z, out=scratch(f"squares {name}", z.shape))
     odds = np.multiply(z, _polynomial(LOGIT_PHI_P, u), out=scratch(f"odds {name}", z.shape))
     odds /= _polynomial(LOGIT_PHI_Q, u)
@@ -110,9 +110,9 @@ def _polynomial(coefficients: tuple[float, ...], u: Floats) -> Floats:
 
 
 def _deep_log_odds(z_cosine: Floats, z_distance: Floats, w: Doubles) -> Doubles:
-    """Return the same in float64 logarithms throughout: slower, and right however deep the tail."""
+    """Return the log-odds from float64 logarithms: slower, and accurate in both tails."""
     cosine, distance = z_cosine.astype(np.float64), z_distance.astype(np.float64)
-    with np.errstate(divide="ignore"):  # log 0 of a weight of 0 or 1 is -inf, and adds nothing
+    with np.errstate(divide="ignore"):  # a weight of 0 has the logarithm -inf, and adds nothing
         log_w, log_rest = np.log(w), np.log1p(-w)
     above = np.logaddexp(log_w + log_ndtr(distance), log_rest + log_ndtr(cosine))
     below = np.logaddexp(log_w + log_ndtr(-distance), log_rest + log_ndtr(-cosine))

@@ -16,6 +16,7 @@ near the centre where there are few samples.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -74,17 +75,22 @@ class _Loss:
         totals = P.sum(axis=1)
         P /= totals[:, None]
         right = scores[np.arange(len(self.own)), self.own]
-        return float(np.sum(np.log(totals) - right)) + self.pull.value(w), P
+        return float(self._ones @ (np.log(totals) - right)) + self.pull.value(w), P
 
     def newton_step(self, w: Doubles, P: Doubles) -> Doubles:
         """Return the inverse Hessian times the gradient at w."""
         PE = P * self.E
         means = PE.sum(axis=2)
         right = self.E[:, np.arange(len(self.own)), self.own]
-        slope = (means - right).sum(axis=1) + self.pull.slope(w)
+        slope = (means - right) @ self._ones + self.pull.slope(w)
         squares = np.einsum("inc,jnc->ij", PE, self.E, optimize=True)
         step: Doubles = np.linalg.solve(squares - means @ means.T + self.pull.curvature(), slope)
         return step
+
+    @cached_property
+    def _ones(self) -> Doubles:
+        """Sums over samples are dot products with ones: published temperatures depend on their rounding."""
+        return np.ones(len(self.own))
 
 
 def fit_weights(evidence: npt.NDArray[np.floating], own: npt.NDArray[np.intp], pull: Pull) -> Doubles:
