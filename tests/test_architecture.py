@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
-from tools import house
+from tools import house, walks
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "hycal"
+ROOMS = sorted(path.parent for path in SOURCE.glob("*/__init__.py"))
 MOST_ROOT_MODULES = 12
+SAME_LINES = 6
 
 
 @pytest.fixture
@@ -64,6 +68,34 @@ def test_few_modules_stand_at_the_root():
     assert len(names) <= MOST_ROOT_MODULES, names
 
 
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_every_room_says_what_it_is(room):
+    """What lives there; who may import it; what it never does."""
+    text = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
+    what, _, rest = text.partition("\n\n")
+    assert what, "the first paragraph says what lives there"
+    assert len(rest.splitlines()) >= 2 and "never" in rest, "say who may import the room, and what it never does"
+
+
+def test_no_six_lines_stand_twice():
+    places = defaultdict(list)
+    for path in sorted(SOURCE.rglob("*.py")):
+        lines = list(telling_lines(path.read_text()))
+        for start in range(len(lines) - SAME_LINES + 1):
+            run = lines[start : start + SAME_LINES]
+            places[tuple(line for _, line in run)].append(f"{path.relative_to(SOURCE)}:{run[0][0]}")
+    assert not [found for found in places.values() if len(found) > 1]
+
+
+def telling_lines(text):
+    """Yield number and content of lines, but for imports, comments, punctuation and blank lines."""
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    imports = {number for node in nodes for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if number not in imports and re.search(r"\w", line) and not re.match(r"\s*(#|>>> (from|import) )", line):
+            yield number, line.strip()
+
+
 def test_the_picture_of_the_house_is_current():
     text = house.DOCUMENT.read_text()
     assert text == house.written(text), "run `make house`"
@@ -72,6 +104,14 @@ def test_the_picture_of_the_house_is_current():
 def test_detours_are_left_out_of_the_picture():
     edges = {"a": frozenset("bcd"), "b": frozenset("c"), "c": frozenset("d"), "d": frozenset()}
     assert house.without_detours(edges) == {"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": set()}
+
+
+@pytest.mark.parametrize("walk", walks.WALKS)
+def test_the_document_names_the_files_of_each_walk(walk):
+    section = house.DOCUMENT.read_text().split(f"\n## Walk: {walk}\n")[1].split("\n## ")[0]
+    named = set(re.findall(r"`([\w/]+\.py)`", section))
+    opened = {file for file, _ in walks.hops_of(walk, ROOT / "src")}
+    assert not named ^ opened, f"docs/architecture.md, {walk}: add {opened - named}, take out {named - opened}"
 
 
 @pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/architecture.md"])

@@ -82,7 +82,7 @@ def test_the_guide_edits_as_many_files_as_it_says():
 
 
 def test_the_method_keeps_the_laws_and_is_found_everywhere(copy):
-    check = re.search(r"```python\n(from hycal.classifiers import NearestMedian\n.*?)```", GUIDE.read_text(), re.DOTALL)
+    check = re.search(r"```python\n(from hycal import NearestMedian\n.*?)```", GUIDE.read_text(), re.DOTALL)
     run(copy, "-c", check[1])
     assert "NearestMedian" in hycal(copy, "bench", "list")
     assert "NearestMedian" in hycal(copy, "learn", "--help")
