@@ -72,7 +72,7 @@ def test_the_guide_edits_as_many_files_as_it_says():
         "src/hycal/bench/report/sections/__init__.py",
         "src/hycal/bench/report/sections/spread.py",
         "src/hycal/classifiers/__init__.py",
-        "src/hycal/classifiers/nearest_median.py",
+        "src/hycal/classifiers/manhattan.py",
         "src/hycal/cli.py",
         "src/hycal/commands/domains.py",
         "src/hycal/serve/routes.py",
@@ -82,10 +82,10 @@ def test_the_guide_edits_as_many_files_as_it_says():
 
 
 def test_the_method_keeps_the_laws_and_is_found_everywhere(copy):
-    check = re.search(r"```python\n(from hycal import NearestMedian\n.*?)```", GUIDE.read_text(), re.DOTALL)
+    check = re.search(r"```python\n(from hycal import Manhattan\n.*?)```", GUIDE.read_text(), re.DOTALL)
     run(copy, "-c", check[1])
-    assert "NearestMedian" in hycal(copy, "bench", "list")
-    assert "NearestMedian" in hycal(copy, "learn", "--help")
+    assert "Manhattan" in hycal(copy, "bench", "list")
+    assert "Manhattan" in hycal(copy, "learn", "--help")
 
 
 def test_the_command_works(copy):

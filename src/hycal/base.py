@@ -53,7 +53,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     A method stores its parameters in `__init__`, declares their valid values in `_parameter_constraints` as
     scikit-learn's estimators do, and implements `derive` and `score_rows`. All else is inherited, and the laws in
     `hycal.testing` hold by construction as long as `derive` depends on the records alone. What else can be said of a
-    method is said in its class, by the attributes and hooks below; docs/methods.md shows how to write one.
+    method is said in its class, by the attributes and hooks below; CONTRIBUTING.md shows how to write one.
 
     Attributes
     ----------

@@ -78,8 +78,8 @@ class HierarchicalHyCal(IncrementalClassifier):
 
     Notes
     -----
-    `hycal.algebra.hierarchy` has the derivation. Learning costs N d^2 + 3 d^3 per domain; a query 2 d (G d + 2 C)
-    operations for G domains. One d x d matrix is held per domain and some for all data.
+    `hycal.algebra.hierarchy` has the derivation. Learning costs N d^2 + 14 d^3 operations, and 2/3 d^3 for each of G
+    domains; a query costs 2 d (G d + 2 C). One d x d matrix is held per domain and some for all data.
 
     Examples
     --------
