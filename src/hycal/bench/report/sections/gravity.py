@@ -43,7 +43,9 @@ def _blocks(group: Group) -> list[Block]:
     shown = before_and_after(gravities_of(group))
     return [
         gravity_table(group),
-        FigureBlock(f"{group.name}: which domain takes whose images", _FLOW, partial(draw_flow, shown, group.name)),
+        FigureBlock(
+            f"{group.name}: images classified into another domain", _FLOW, partial(draw_flow, shown, group.name)
+        ),
         FigureBlock(f"{group.name}: pull, sample share, entropy", _PULL, partial(draw_pull, shown, group.name)),
     ]
 
