@@ -70,6 +70,7 @@ def test_the_guide_edits_as_many_files_as_it_says():
     files = [path for path, _, _ in edits()]
     assert sorted(set(files)) == [
         "src/hycal/bench/report/sections/__init__.py",
+        "src/hycal/bench/report/sections/comparisons.py",
         "src/hycal/bench/report/sections/spread.py",
         "src/hycal/classifiers/__init__.py",
         "src/hycal/classifiers/manhattan.py",
@@ -104,17 +105,20 @@ def test_the_endpoint_passes_its_test(copy):
     run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/serve/test_routes.py", "-k", " or ".join(tests))
 
 
-def test_the_report_has_the_section(copy):
+def test_the_report_has_the_sections(copy):
     hycal(copy, "bench", "run", "xd8-balanced", "--methods", "NCM", "--seeds", "1", "--jobs", "1", "--out", "results")
     code = """
 from pathlib import Path
 from hycal.bench.report.results import collect
 from hycal.bench.report.sections import all_sections
-(section,) = [section for section in all_sections(collect(Path("results"))) if section.anchor == "spread"]
-(table,) = section.blocks
+sections = {section.anchor: section for section in all_sections(collect(Path("results")))}
+(table,) = sections["spread"].blocks
 print(table.title, [method for method, _ in table.rows])
+(missing,) = sections["few-and-many-shots"].blocks
+print(*missing.commands)
 """
-    assert run(copy, "-c", code) == "Spread: xd8-balanced ['NCM']\n"
+    command = 'hycal bench run fscil-5 fscil-20 --methods "study:paper" --embeddings EMBEDDINGS --out RESULTS'
+    assert run(copy, "-c", code) == f"Spread: xd8-balanced ['NCM']\n{command}\n"
 
 
 def test_the_examples_keep_the_rules(copy):

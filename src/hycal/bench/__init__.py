@@ -1,1 +1,5 @@
-"""The benchmark: settings, protocols, metrics, runner, report, and the published numbers."""
+"""The benchmark: settings, protocols, metrics, runner, report, and the published numbers.
+
+Only `commands` imports it; it imports `gravity`, `data`, `classifiers` and below.
+It never changes a method: a run measures what every user gets. It never imports `serve` or `project`.
+"""

@@ -2,9 +2,9 @@
 
 CIL     candidates are all classes learned so far; domains learned so far are tested.
 MTIL    the domain of a test image is known: candidates are its classes.
-X-TAIL  all classes of the sequence are candidates from the start, told by their text until they are learned, and all
-        domains are tested after each step. A method that cannot tell a class by its text has the learned classes as
-        candidates, and its answers before a domain is learned are missing.
+X-TAIL  all classes of the sequence are candidates from the start, by their text until they are learned, and all domains
+        are tested after each step. For a method that cannot score a class by its text, candidates are the learned
+        classes, and its answers before a domain is learned are missing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Counts = list[list[int | None]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run answered.
+    """The answers of one run, counted.
 
     Attributes
     ----------
@@ -65,10 +65,10 @@ def run_stream(
     *,
     tuned: bool = False,
 ) -> Outcome:
-    """Have `classifier` learn the domains in order, each in one call, and test it after each.
+    """Teach `classifier` the domains in order, each in one call, and test it after each.
 
-    What was learned is never learned again: a step adds to the statistics of the steps before. With `tuned` it sets its
-    parameters anew after each step, by what it has learned.
+    No sample is learned twice: a step adds to the statistics of the steps before. With `tuned` the classifier sets its
+    parameters after each step, from the samples that it has learned.
     """
     early = protocol == "X-TAIL" and _announce(classifier, domains)
     correct: Counts = []
@@ -80,7 +80,7 @@ def run_stream(
         asked = domains if early else domains[: step + 1]
         answers = _ANSWERS[protocol](classifier, asked)
         correct.append([int(hit.sum()) for hit in _hits(answers, asked)] + [None] * (len(domains) - len(asked)))
-    told = protocol == "MTIL" or len(domains) < 2
+    one_domain = protocol == "MTIL" or len(domains) < 2  # MTIL gives the domain of each image
     hits = _hits(answers, domains)
     return Outcome(
         correct,
@@ -95,13 +95,13 @@ def run_stream(
         class_shots=dict(zip(classifier.classes_.tolist(), classifier.counts_.tolist(), strict=True)),
         nbytes=classifier.nbytes_,
         gravity=None
-        if told
+        if one_domain
         else measure(classifier, *_asked(domains), answers=np.concatenate([answer.labels for answer in answers])),
     )
 
 
 def learn_domain(classifier: IncrementalClassifier, domain: BenchDomain, sample: SampleList) -> None:
-    """Have `classifier` learn the sampled images of a domain, in one call."""
+    """Teach `classifier` the sampled images of a domain, in one call."""
     classifier.partial_fit(
         domain.train_x[list(sample.rows)],
         np.array(domain.labels)[list(sample.labels)],
@@ -111,7 +111,7 @@ def learn_domain(classifier: IncrementalClassifier, domain: BenchDomain, sample:
 
 
 def zero_shot_correct(domains: Sequence[BenchDomain]) -> list[int | None]:
-    """Return CLIP's right answers on each domain, all classes of all domains being candidates; None without text."""
+    """Return CLIP's right answers on each domain, with all classes as candidates; None without text."""
     if any(domain.text is None for domain in domains):
         return [None] * len(domains)
     classifier = ZeroShot()
@@ -120,7 +120,7 @@ def zero_shot_correct(domains: Sequence[BenchDomain]) -> list[int | None]:
 
 
 def _announce(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> bool:
-    """Name the classes to come, if the method can use names alone; says whether it can."""
+    """Announce all classes, if the method can score a class by its text alone; return whether it can."""
     if not classifier.scores_announced or any(domain.text is None for domain in domains):
         return False
     for domain in domains:

@@ -1,4 +1,4 @@
-"""The numbers of the paper's tables, as printed, and what is known to be wrong with them.
+"""The published numbers: every table of the paper as printed, and its known errors.
 
 `published/*.csv` holds every table cell by cell; `published/known-errors.csv` the cells that contradict other printed
 numbers or the definitions, with the reason. Columns are named as ours: "last", "average", "s_cde", "last:dtd", ...

@@ -1,7 +1,7 @@
-"""Running the grid: every cell once, side by side, and only the cells that have no result yet. Views likewise.
+"""The runner: computes every cell and view of a grid that has no result yet, side by side.
 
-A result appears in one step under its final name, so a run that was killed leaves whole cells or none, and the next run
-goes on from there. All workers read the same memory-mapped embeddings; each uses one BLAS thread.
+A result is written in one step under its final name. A run that is killed leaves only complete files, and the next run
+continues from them. All workers read the same memory-mapped embeddings; each uses one BLAS thread.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Watch = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run did: cells computed, cells that had a result, views made, cells that cannot run and why, shortages."""
+    """Summary of a run: cells computed, cells with a result already, views made, cells that cannot run, shortages."""
 
     computed: int
     known: int
@@ -43,7 +43,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class _Work:
-    """Something to compute and the file that is to hold it."""
+    """A cell or view to compute, and the path of its file."""
 
     cell: Cell
     domains: Sequence[BenchDomain]
@@ -97,9 +97,9 @@ def run_grid(
     cluster : str
         Where the cells are computed, see `hycal.parallel.cluster`; every worker must see `out` under the same path.
     watch : callable
-        Told the number of finished cells and views, and of all.
+        Called with the number of finished cells and views, and of all.
     """
-    out = out.absolute()  # workers may stand elsewhere
+    out = out.absolute()  # workers may have another working directory
     digests = {name: {key: domain.digest() for key, domain in parts.items()} for name, parts in embedded.items()}
     impossible: dict[str, str] = {}
     shortages: dict[str, int] = {}
@@ -128,7 +128,7 @@ def run_grid(
 
 
 def _has_view(cell: Cell) -> bool:
-    """One view for each setting is enough: of HyCal as it is, in the first seed."""
+    """Return whether a view belongs to the cell: one for each setting, of plain HyCal with the first seed."""
     return cell.variant == Variant("HyCal") and cell.seed == cell.setting.seeds[0] and cell.order == DEFAULT_ORDER
 
 

@@ -4,8 +4,7 @@ Under "own" sampling every (setting, seed, domain) has a generator of its own, s
 on the other domains nor on their order. "released" follows the released code: one `random` stream and one NumPy stream
 for the whole run, used domain after domain; classes in the order in which they first appear among the training images
 (`random`), or in the order of their labels (NumPy); missing shots are drawn with replacement, whatever the setting's
-policy. What is not public, such as other uses of the streams in between,
-cannot be followed.
+policy. Uses of the streams that are not public cannot be followed.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def draw_samples(
     pools : mapping
         Labels of the training images of each domain, in the order of the published lists.
     order : str
-        Of the domains; "released" sampling depends on it, ours does not.
+        Of the domains; "released" sampling depends on it, "own" sampling does not.
     """
     stream, numbers = random.Random(seed), np.random.RandomState(seed)
     drawn = {}

@@ -1,7 +1,7 @@
-"""Views: what the figures need of the embeddings themselves, and cells do not hold.
+"""Views: data for figures that need the embeddings, which cells do not hold.
 
-One for each setting that HyCal was run on, as a JSON file with the manifest of that run: where class means lie among
-test images (t-SNE), and what cosine similarity and Mahalanobis distance say about each test image.
+There is one JSON file for each setting that HyCal was run on, with the manifest of that run. It holds positions of
+class means among test images (t-SNE), and the cosine similarity and Mahalanobis distance of test images.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _METRICS = ("cosine", "mahalanobis", "dynamic")
 
 
 @dataclass(frozen=True, eq=False)
-class Map:
-    """Class means among test images, in two dimensions.
+class Projection:
+    """Class means and test images, projected to two dimensions.
 
     Attributes
     ----------
@@ -53,21 +53,21 @@ class Map:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What a view's file says.
+    """The content of a view's file.
 
     Attributes
     ----------
     setting, order, protocol : str
     seed : int
     domains : tuple of str
-    maps : dict of Map
-        By method whose space is drawn.
+    maps : dict of Projection
+        By the method whose space is projected.
     cosine, distance : ndarrays of shape (n,)
-        Both measures between a test image and its own class.
+        Both measures between a test image and its own class, for some test images.
     right : ndarray of shape (n, 3), bool
-        Whether cosine, distance and the blend of both answer right.
+        Whether cosine, distance and the blend of both are right.
     agreement : dict
-        Number of test images, of all there are, by who answers right: "cosine mahalanobis dynamic", "" for nobody.
+        Number of test images, of all, by the measures that are right: "cosine mahalanobis dynamic", "" for none.
     manifest : dict
         Everything that the view depends on.
     """
@@ -77,7 +77,7 @@ class View:
     protocol: str
     seed: int
     domains: tuple[str, ...]
-    maps: Mapping[str, Map]
+    maps: Mapping[str, Projection]
     cosine: Doubles
     distance: Doubles
     right: npt.NDArray[np.bool_]
@@ -86,12 +86,12 @@ class View:
 
 
 def view_place(cell: Cell) -> str:
-    """Return where the view of a cell lies below the folder of views."""
+    """Return the path of the view of a cell below the folder of views."""
     return f"{cell.setting.label}/{cell.order}.{cell.setting.protocol}.{cell.seed}.json"
 
 
 def view_manifest(of_cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a view depends on, from the manifest of a cell of HyCal."""
+    """Return the manifest of a view, from that of its cell."""
     return {**of_cell, "view": FORMAT}
 
 
@@ -127,7 +127,7 @@ def _map(
 
 
 def _flat(points: Doubles) -> Doubles:
-    """Return t-SNE of the points, (n, 2); points that are all the same have one place."""
+    """Return t-SNE of the points, (n, 2); zeros if all points are the same."""
     if points.std(axis=0).max() < _NO_SPREAD:
         return np.zeros((len(points), 2))
     perplexity = min(30.0, (len(points) - 1) / 3)
@@ -156,7 +156,7 @@ def _measures(cell: Cell, domains: Sequence[BenchDomain], samples: Mapping[str, 
 
 
 def read_view(path: Path) -> View:
-    """Return what a view's file says."""
+    """Return the content of a view's file."""
     try:
         document = json.loads(path.read_bytes())
         about = document["manifest"]
@@ -167,7 +167,7 @@ def read_view(path: Path) -> View:
             seed=about["seed"],
             domains=tuple(about["domains"]),
             maps={
-                name: Map(np.array(places), np.array(numbers), np.array(means, dtype=np.bool_))
+                name: Projection(np.array(places), np.array(numbers), np.array(means, dtype=np.bool_))
                 for name, (places, numbers, means) in document["maps"].items()
             },
             cosine=np.array(document["cosine"]),

@@ -1,19 +1,19 @@
-"""What the company of other domains does to a domain.
+"""Drift: the effect of other domains on the answers to one domain.
 
-A model that forgot every other domain is the model that never saw them, so any fitted model can be compared with what
-it would be for one domain alone; no history is needed, and the order of learning does not matter. Of a domain's images
+A model that forgot every other domain is the model that never saw them, so any fitted model can be compared with the
+model of one domain alone; no history is needed, and the order of learning does not matter. Of a domain's images
 
     captured   right alone, now given to another domain,
     drifted    right alone, now given to a wrong class of the same domain,
     gained     wrong alone, now right,
 
-and accuracy alone - accuracy in company = captured + drifted - gained. Captures are competition: new candidates appear.
-Drift and gain are the decision inside the domain changing; a method that scores each class by itself has neither.
+and accuracy alone - accuracy together = captured + drifted - gained. Captures come from new candidates. Drift and gain
+come from a changed decision inside the domain; a method that scores each class by itself has neither.
 
-`shift` is how far the prototypes moved, as far as scores can tell, the candidates being the domain's own classes both
-times. With s their scores less their mean for each image, it is 1 - r, where r is the correlation of s alone and s in
-company: 0 if the scores are the same up to scale, 1 if they are unrelated. HyCal's is 0, for its class statistics do
-not depend on other classes; it drifts nevertheless, because it normalises its two measures over all candidates.
+`shift` measures how far the prototypes moved, by scores of the domain's own classes. With s these scores less their
+mean for each image, it is 1 - r, where r is the correlation of s alone and s together: 0 if the scores are the same up
+to scale, 1 if they are unrelated. HyCal's is 0, since its class statistics do not depend on other classes; its answers
+still drift, because it normalises its two measures over all candidates.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def drift(
     answers: npt.NDArray[Any],
     own: npt.NDArray[np.bool_],
 ) -> Drift:
-    """Compare `classifier` with itself without other domains, on images of one domain.
+    """Compare `classifier` with the same model without other domains, on images of one domain.
 
     Parameters
     ----------
     classifier : IncrementalClassifier
-        Stays as it is.
+        It is not changed.
     X, y, answers : ndarray
-        Images of the domain, their labels, and what `classifier` answers to them.
+        Images of the domain, their labels, and the predictions of `classifier`.
     own : ndarray of bool
         Which of `classifier.classes_` belong to the domain.
     """

@@ -1,4 +1,4 @@
-r"""How varied a domain looks: the entropy of the spectrum of its embeddings.
+r"""Visual entropy of a domain: the entropy of the spectrum of its embeddings.
 
 With S the covariance of a domain's embeddings and p its eigenvalues divided by their sum, the Rényi entropy of order
 two is
@@ -7,8 +7,8 @@ two is
 
 and exp(H_2) the number of directions the domain uses, its effective rank. Of the spectral entropies it is the one that
 can be compared between domains of different size: numerator and denominator have estimators without bias for any
-distribution (Himeno and Yamada, 2014), while a plug-in Shannon entropy grows with the number of samples, so that sparse
-domains look simple because they are sparse.
+distribution (Himeno and Yamada, 2014). A plug-in Shannon entropy grows with the number of samples, so it is too low for
+sparse domains.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Variety:
 
 
 def variety(X: Floats) -> Variety:
-    """Return entropy and spread of the embeddings `X`, neither of which depends on their number beyond noise.
+    """Return entropy and spread of the embeddings `X`; neither grows with their number.
 
     Examples
     --------
@@ -60,6 +60,6 @@ def variety(X: Floats) -> Variety:
     # The common factor of both estimators cancels in their ratio.
     square_of_trace = 2 * trace_of_square + (n * n - 3 * n + 1) * trace**2 - kurtosis
     unbiased_square = (n - 1) * (n - 2) * trace_of_square + trace**2 - kurtosis
-    if not (square_of_trace > 0 and unbiased_square > 0):  # nearly equal embeddings: no shape to speak of
+    if not (square_of_trace > 0 and unbiased_square > 0):  # nearly equal embeddings have no shape
         return Variety(np.nan, float(trace))
     return Variety(float(np.log(square_of_trace / unbiased_square)), float(trace))

@@ -20,9 +20,9 @@ from hycal.gravity.relations import Relation, relate
 from hycal.state.records import Records
 from hycal.validation import Doubles, Floats, check_labels, check_queries
 
-#: What the paper says of each pair: the sign of the correlation. Overrepresented and low-entropy domains pull,
+#: The paper's claim about each pair: the sign of the correlation. Overrepresented and low-entropy domains pull,
 #: underrepresented and high-entropy domains lose. A domain of many classes has many samples and takes many images by
-#: chance, so `pull`, which chance is taken out of, is held against samples per class instead of sample share.
+#: chance. `pull` is corrected for chance, so it is compared with samples per class instead of sample share.
 CLAIMS: Mapping[tuple[str, str], int] = {
     ("taken", "sample share"): +1,
     ("taken", "visual entropy"): -1,
@@ -68,7 +68,7 @@ class Gravity:
 
     @property
     def columns(self) -> Mapping[str, Doubles]:
-        """What can be related, by name."""
+        """Quantities of the domains that relations compare, by name."""
         return {
             "taken": self.flow.taken,
             "pull": self.pull,
@@ -80,7 +80,7 @@ class Gravity:
 
     @property
     def relations(self) -> Mapping[tuple[str, str], Relation]:
-        """Correlation of every pair that the paper makes a claim of."""
+        """Correlation of every pair in `CLAIMS`."""
         columns = self.columns
         return {pair: relate(columns[pair[0]], columns[pair[1]]) for pair in CLAIMS}
 
@@ -113,7 +113,7 @@ class Gravity:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Return what `as_json` wrote."""
+        """Return the gravity that `as_json` wrote."""
 
         def numbers(entry: Mapping[str, float | None]) -> dict[str, float]:
             return {name: np.nan if value is None else value for name, value in entry.items()}
@@ -134,13 +134,13 @@ def measure(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any, *, answ
     Parameters
     ----------
     classifier : IncrementalClassifier
-        With classes of two domains at least. A class without a named domain belongs to what its label has before the
-        first slash. The classifier stays as it is.
+        With classes of at least two domains. The domain of a class without a named one is the part of its label before
+        the first slash. The classifier is not changed.
     X : array-like of shape (n, d)
     y : array-like of shape (n,)
         Labels of learned classes.
     answers : array-like of shape (n,), optional
-        What the classifier answers to X, where that is known already.
+        The predictions of the classifier for X, if they are known already.
 
     Examples
     --------
@@ -213,13 +213,13 @@ def _learned(records: Records, own: npt.NDArray[np.bool_]) -> Floats:
 
 
 def class_domains(classifier: IncrementalClassifier) -> npt.NDArray[Any]:
-    """Return the domain of each class: as it was named, else what the label has before the first slash."""
+    """Return the domain of each class: the named one, or the part of the label before the first slash."""
     named = zip(classifier.domains_.tolist(), classifier.classes_.tolist(), strict=True)
     return np.array([domain or (str(label).partition("/")[0] if "/" in str(label) else "") for domain, label in named])
 
 
 def uncalibrated(classifier: IncrementalClassifier) -> IncrementalClassifier:
-    """Return a model of the same samples that tells classes by direction alone: the state before calibration.
+    """Return a model of the same samples that scores classes by direction alone: the state before calibration.
 
     A method with a `metric`, as HyCal, with metric="cosine"; for any other the nearest class mean.
     """

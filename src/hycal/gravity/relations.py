@@ -1,4 +1,4 @@
-"""Whether a quantity of domains goes with another: rank correlation, with a p-value that is right for few domains."""
+"""Relations between two quantities of domains: rank correlation, with a p-value that is exact for few domains."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Relation:
     correlation : float
         NaN with fewer than three domains, or where one side is constant.
     p : float
-        How often chance gives a correlation at least as strong of either sign: all orders of up to eight domains,
-        20,000 drawn ones (and the true one) of more.
+        Share of permutations with a correlation at least as strong, of either sign: all permutations of up to eight
+        domains; 20,000 random ones and the true one for more.
     """
 
     correlation: float
@@ -33,7 +33,7 @@ class Relation:
 
 
 def relate(one: npt.ArrayLike, other: npt.ArrayLike) -> Relation:
-    """Return how `one` goes with `other`, over the domains that have both.
+    """Return the relation of `one` and `other`, over the domains that have both.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def relate(one: npt.ArrayLike, other: npt.ArrayLike) -> Relation:
 
 @cache
 def _orders(count: int) -> npt.NDArray[np.intp]:
-    """Return orders of `count` things, the given one first."""
+    """Return permutations of `count` items, the identity first."""
     if count <= _EXACT_UP_TO:
         return np.array(list(permutations(range(count))), dtype=np.intp)
     rng = np.random.default_rng(0)

@@ -1,1 +1,5 @@
-"""From the files of a run to tables and figures."""
+"""The report: from the files of a run to tables and figures in Markdown, LaTeX, CSV and HTML.
+
+Results are read (`results`), made into blocks (`sections`, `tables`), and written (`writers`, `templates`).
+It never runs a method and never reads embeddings.
+"""

@@ -1,4 +1,7 @@
-"""What a report is made of: sections of tables, figures and notes. They know no form; `forms` writes them."""
+"""Parts of a report: sections of tables, figures and notes on what is not run.
+
+They are independent of the form in which `writers` writes them.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +36,11 @@ class Column:
     Attributes
     ----------
     name : str
-        As `Group.value` knows it, or any other word.
+        A column of `Group.value`, or any other word.
     head : str
         Written above several columns; "" for none.
     group : Group or None
-        Whose runs it is about.
+        The runs that it shows.
     """
 
     name: str
@@ -53,7 +56,7 @@ class Column:
 
     @property
     def title(self) -> str:
-        """What is written above the column."""
+        """The text above the column."""
         return TITLES.get(self.name, self.name.partition(":")[2] or self.name)
 
 
@@ -71,7 +74,7 @@ class ResultTable:
 
     @property
     def notes(self) -> list[str]:
-        """Reasons against published numbers that the table shows, in the order in which they appear."""
+        """Known errors of published numbers in the table, in the order in which they appear."""
         found = (v.published.error for _, values in self.rows for v in values if v.published and v.published.error)
         return list(dict.fromkeys(found))
 
@@ -89,7 +92,7 @@ class ResultTable:
 
 @dataclass(frozen=True)
 class FigureBlock:
-    """A drawing, made when it is asked for: SVG text that takes its ink from the page."""
+    """A figure. `draw` returns SVG text that takes its text colour from the page."""
 
     title: str
     caption: str
@@ -132,7 +135,7 @@ def make_table(
 
 
 def ranked(column: Column, values: Sequence[Value]) -> list[Value]:
-    """Mark the best and the second best mean, as printed; equals share a mark."""
+    """Mark the best and the second best mean, rounded as they are printed; equal means share a mark."""
     known = {round(value.mean, 2) for value in values if not np.isnan(value.mean)}
     if column.better == "neither" or len(known) < 2:
         return list(values)

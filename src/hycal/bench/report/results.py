@@ -60,7 +60,7 @@ _NAMED = 5  # files that a message lists
 
 @dataclass(frozen=True)
 class Value:
-    """Mean over seeds with its 95% interval, the number of seeds, and the published number for the same thing."""
+    """Mean over seeds with its 95% interval, the number of seeds, and the published number of the same cell."""
 
     mean: float
     interval: float
@@ -90,7 +90,7 @@ class Group:
 
     @property
     def methods(self) -> list[str]:
-        """Methods for the tables of the setting: all but those of studies that have tables of their own."""
+        """Methods in the tables of the setting: all except those of studies that have tables of their own."""
         return [method for method in self.runs if not shown_apart(method)]
 
     @property
@@ -101,8 +101,8 @@ class Group:
     def value(self, method: str, column: str, table: str = "") -> Value:
         """Return the number for a method: a name in `COLUMNS`, or "last:DOMAIN" or "average:DOMAIN".
 
-        A method that was not run has no number of ours, but it may have a published one: that of `table`, where
-        several tables print it.
+        A method that was not run has no number of ours, but may have a published one. If several tables print it,
+        that of `table` is taken.
         """
         numbers = [column_of(run, column) for run in self.runs.get(method, ())]
         variant = parse_variant(method)
@@ -110,7 +110,7 @@ class Group:
         return _value(numbers, find_published(self.published_name, plain, column, table))
 
     def zero_shot(self, column: str) -> Value:
-        """Return zero-shot accuracy, all names of the sequence being candidates, for a column of Last accuracy."""
+        """Return the zero-shot accuracy for a column of Last accuracy; candidates are all classes of the sequence."""
         run = next(iter(self.runs.values()))[0]
         part, _, domain = column.partition(":")
         of: Mapping[str, Callable[[Doubles], Any]] = {"last": np.mean, "gap": metrics.gap, "last:sigma": metrics.sigma}
@@ -122,7 +122,7 @@ class Group:
 
     @property
     def published_name(self) -> str:
-        """What the published tables call it: there is one setting, however its images are drawn."""
+        """Its name in the published tables, which does not depend on how images are drawn."""
         return self.name.replace("+released", "")
 
 
@@ -134,7 +134,7 @@ def _value(numbers: list[float], printed: PublishedCell | None) -> Value:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Everything in a folder that `hycal bench` wrote.
+    """Everything that `hycal bench` wrote to a folder.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class Results:
         In a fixed order.
     views : tuple of View
     efficiency : dict
-        By method, what `hycal bench efficiency` measured; empty if it was not run.
+        What `hycal bench efficiency` measured, by method; empty if it was not run.
     """
 
     groups: tuple[Group, ...]
@@ -197,7 +197,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def table_place(label: str) -> tuple[int, str]:
-    """Return where a method stands in a table: as in `METHODS`, variants after the plain one."""
+    """Return the sort key of a method in a table: the order of `METHODS`, variants after the plain method."""
     return list(METHODS).index(parse_variant(label).method), label
 
 

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from hycal.bench.report.blocks import Section
 from hycal.bench.report.results import Results
 from hycal.bench.report.sections.comparisons import comparisons
-from hycal.bench.report.sections.complementarity import complementarity
 from hycal.bench.report.sections.efficiency import efficiency
 from hycal.bench.report.sections.gravity import gravity
-from hycal.bench.report.sections.prototypes import prototypes
 from hycal.bench.report.sections.sensitivity import sensitivity
 from hycal.bench.report.sections.setting import settings
+from hycal.bench.report.sections.views import views
 
 #: In the order of the page.
 SECTIONS: tuple[Callable[[Results], list[Section]], ...] = (
@@ -23,8 +22,7 @@ SECTIONS: tuple[Callable[[Results], list[Section]], ...] = (
     comparisons,
     efficiency,
     sensitivity,
-    complementarity,
-    prototypes,
+    views,
     gravity,
 )
 

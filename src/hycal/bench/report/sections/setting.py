@@ -64,7 +64,7 @@ def domain_tables(group: Group) -> list[ResultTable]:
 
 
 def _value(group: Group, method: str, column: Column) -> Value:
-    """Return a number beside the one that the paper's table of this setting prints, or of this order."""
+    """Return a number with the published one: that of the paper's table of this setting, or of this order."""
     table = group.published_name if group.order == DEFAULT_ORDER else "random-orders-domains"
     return group.value(method, column.name, table)
 

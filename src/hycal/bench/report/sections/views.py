@@ -1,16 +1,17 @@
-"""How cosine similarity and Mahalanobis distance relate, and who of them is right about which images."""
+"""Sections of the views: where class means lie among test images, and how cosine and Mahalanobis relate."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
-from hycal.bench.report.blocks import Block, FigureBlock, NotRun, Section
+from hycal.bench.report.blocks import FigureBlock, NotRun, Section
 from hycal.bench.report.results import Results
 from hycal.bench.report.tables import run_command
 from hycal.bench.views import View
-from hycal.gravity.drawing import COLOURS, drawing
+from hycal.gravity.drawing import COLOURS, drawing, style
 
 _KINDS = {  # label: whether cosine, distance and the blend are right (None for either)
     "both right": (True, True, None),
@@ -20,28 +21,36 @@ _KINDS = {  # label: whether cosine, distance and the blend are right (None for 
     "none": (False, False, False),
 }
 _COLOUR = dict(zip(_KINDS, (COLOURS[4], COLOURS[2], COLOURS[0], COLOURS[6], COLOURS[10]), strict=True))
+_SPACES = {"HyCal": "embeddings (HyCal's space)", "RanPAC": "random ReLU features (RanPAC's space)"}
+_PROTOTYPES = (
+    "Dots are test images, large marks the means of the classes' training images. t-SNE with the cosine, seed {}."
+)
 
 
-def complementarity(results: Results) -> list[Section]:
-    """Return the section."""
-    title = "Cosine and Mahalanobis"
-    blocks: list[Block] = [_figure(view) for view in results.views]
-    if not blocks:
-        blocks = [NotRun(title, "Not run yet:", (run_command(["xd8-high-scale"], "HyCal"),))]
-    return [Section("cosine-mahalanobis", title, tuple(blocks))]
+def views(results: Results) -> list[Section]:
+    """Return a section of each kind of figure, with one figure for each view."""
+    return [
+        _section(results, "cosine-mahalanobis", "Cosine and Mahalanobis", _complementarity),
+        _section(results, "prototypes", "Prototypes (t-SNE)", _prototypes),
+    ]
 
 
-def _figure(view: View) -> FigureBlock:
+def _section(results: Results, anchor: str, title: str, figure: Callable[[View], FigureBlock]) -> Section:
+    missing = NotRun(title, "Not run yet:", (run_command(["xd8-high-scale"], "HyCal"),))
+    return Section(anchor, title, tuple(map(figure, results.views)) or (missing,))
+
+
+def _complementarity(view: View) -> FigureBlock:
     totals = _totals(view)
     apart = 100.0 * (totals["cosine only"] + totals["Mahalanobis only"]) / sum(totals.values())
     caption = (
         "Left: both measures between a test image and its own class, coloured by who answers right. Right: who answers "
         f"right, all test images, seed {view.seed}. On {apart:.1f}% of them exactly one of the two measures is right."
     )
-    return FigureBlock(f"{view.setting}: relation and agreement", caption, partial(_draw, view, totals))
+    return FigureBlock(f"{view.setting}: relation and agreement", caption, partial(_draw_complementarity, view, totals))
 
 
-def _draw(view: View, totals: dict[str, int]) -> str:
+def _draw_complementarity(view: View, totals: dict[str, int]) -> str:
     out: list[str] = []
     with drawing(f"complementarity/{view.setting}", out, columns=2, size=(10.0, 4.2)) as (left, right):
         for kind, pattern in _KINDS.items():
@@ -81,3 +90,26 @@ def _totals(view: View) -> dict[str, int]:
         )
         totals[kind] += number
     return totals
+
+
+def _prototypes(view: View) -> FigureBlock:
+    title = f"{view.setting}: class means among test images"
+    return FigureBlock(title, _PROTOTYPES.format(view.seed), partial(_draw_prototypes, view))
+
+
+def _draw_prototypes(view: View) -> str:
+    out: list[str] = []
+    with drawing(f"prototypes/{view.setting}", out, columns=len(view.maps), size=(11.0, 5.2)) as axes:
+        for ax, (method, points) in zip(axes, view.maps.items(), strict=True):
+            ax.grid(visible=False)
+            for number, domain in enumerate(view.domains):
+                own = points.domains == number
+                images, means = points.places[own & ~points.means], points.places[own & points.means]
+                look = style(number)
+                ax.scatter(*images.T, s=7, alpha=0.45, linewidths=0, color=look["color"], rasterized=True)
+                ax.scatter(*means.T, s=34, linewidths=0.6, edgecolors="white", label=domain, **look)
+            ax.set_title(_SPACES.get(method, method))
+            ax.set_xticks([])
+            ax.set_yticks([])
+        axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=8, frameon=False)
+    return out[0]
