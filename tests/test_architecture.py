@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -121,3 +121,9 @@ def test_every_path_in_the_guides_exists(document):
     examples = {name for name in named if "your_" in name}
     missing = [name for name in set(named) - examples if not (ROOT / name).exists() and not (SOURCE / name).exists()]
     assert not missing
+
+
+def test_no_class_name_stands_twice():
+    texts = [path.read_text() for path in SOURCE.rglob("*.py")]
+    counts = Counter(name for text in texts for name in re.findall(r"^class ([A-Za-z]\w*)", text, re.MULTILINE))
+    assert [name for name, count in counts.items() if count > 1] == []

@@ -21,3 +21,5 @@ def test_the_parts_make_the_score(fusion):
     assert (parts.distance > 0).all() and (np.abs(parts.cosine) <= 1 + 1e-6).all()
     assert (parts.cosine_level.argmax(axis=1) == parts.cosine.argmax(axis=1)).all()
     assert (parts.distance_level.argmax(axis=1) == parts.distance.argmin(axis=1)).all()
+    assert parts.cosine_level is parts.cosine_level, "computed once, however many candidates ask for it"
+    assert parts.distance_level is parts.distance_level
