@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hycal import GDA, KLDA, NCM, DualRAIL, FeCAM, HyCal, RanPAC
+from tests.support.commands import run_python
 
 _TWO_CLASSES = "decision_function always has one column per class, also for two classes"
 _NO_CLASSES = "partial_fit takes no list of classes to come: they may appear at any call"
@@ -43,6 +45,13 @@ BASELINES = [  # one of each kind of score
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_scikit_learn_check(estimator, check):
     check(estimator)
+
+
+@pytest.mark.skipif(bool(os.environ.get("SCIPY_ARRAY_API")), reason="the checks run in this process already")
+def test_scikit_learn_checks_of_the_array_interface():
+    """SciPy reads the variable when it is imported, so these checks need a process of their own."""
+    done = run_python("-m", "pytest", "-q", "-k", "array_api", __file__, environment={"SCIPY_ARRAY_API": "1"})
+    assert done.returncode == 0 and f"{1 + len(BASELINES)} passed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")

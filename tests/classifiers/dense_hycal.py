@@ -90,17 +90,37 @@ def dense_scores(
     A class without samples has its text for a prototype and the relative distance 0. learned: samples and texts of all
     classes where those scored are only some of them.
     """
+    cosine, closeness, _ = dense_measures(
+        queries, samples, texts, learned, reg=reg, gamma=gamma, fusion=fusion, rule=rule
+    )
+    w = np.array([weight(len(x), alpha, beta, metric, rule) for x in samples])
+    return w * normalise(closeness) + (1 - w) * normalise(cosine)
+
+
+def dense_measures(queries, samples, texts, learned=None, *, reg, gamma, fusion, rule):
+    """Return cosine, closeness, and the largest term in the sum that the distance is, (n, C) each."""
     v = unit(np.asarray(queries, dtype=np.float64))
     samples, texts = _exact(samples), _exact(texts)
     pool = (samples, texts) if learned is None else (_exact(learned[0]), _exact(learned[1]))
     far = background_distance(v, texts, *pool, reg=reg, gamma=gamma, fusion=fusion, rule=rule)
-    cosine, closeness, weights = [], [], []
+    cosine, closeness, terms, ridge = [], [], [], reg * gamma if rule == "paper" else reg
     for x, t in zip(samples, texts, strict=True):
         pairs = fuse(x if len(x) else t[None], t, fusion)
         mean, precision = class_gaussian(pairs, reg, gamma, rule)
         z = fuse(v, t, fusion)
         cosine.append(z @ mean)
-        closeness.append(far - np.sum((z - mean) @ precision * (z - mean), axis=1) if len(x) else np.zeros(len(v)))
-        weights.append(weight(len(x), alpha, beta, metric, rule))
-    w = np.array(weights)
-    return w * normalise(np.stack(closeness, axis=1)) + (1 - w) * normalise(np.stack(cosine, axis=1))
+        away = z - mean
+        closeness.append(far - np.sum(away @ precision * away, axis=1) if len(x) else np.zeros(len(v)))
+        terms.append(np.sum(away**2, axis=1) / ridge if len(x) else np.zeros(len(v)))
+    return tuple(np.stack(part, axis=1) for part in (cosine, closeness, terms))
+
+
+def condition(queries, samples, texts, learned, *, reg, gamma, fusion, rule, **_):
+    """Return (n, 1): by how much the z-score of a query multiplies the rounding of its distances.
+
+    Where all candidates are equally far, it is without bound: the sign of a rounding error decides the z-score.
+    """
+    _, closeness, terms = dense_measures(
+        queries, samples, texts, learned, reg=reg, gamma=gamma, fusion=fusion, rule=rule
+    )
+    return terms.max(axis=1, keepdims=True) / np.maximum(closeness.std(axis=1, ddof=1, keepdims=True), 1e-6)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from typer.testing import CliRunner, Result
@@ -39,7 +41,7 @@ def hycal_error(*arguments: object) -> str:
     return result.output.replace("\n", " ")
 
 
-def run_python(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run Python with these arguments at the root of the repository."""
-    command = [sys.executable, *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+def run_python(*arguments: object, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run Python with these arguments at the root of the repository, with more in its environment if given."""
+    command, variables = [sys.executable, *map(str, arguments)], {**os.environ, **(environment or {})}
+    return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=300)
