@@ -13,8 +13,8 @@ from tests.support.commands import hycal, hycal_error, hycal_json
 
 def test_the_graph_gives_the_answers_of_the_model(learned, tmp_path):
     hycal_json("export", learned.path, "--onnx", tmp_path / "both.onnx")
-    model, shelves = load(learned.path), Project(learned.path).state.shelves
-    rows = np.concatenate([shelf.rows for shelf in shelves.values()])
+    model, classes = load(learned.path), Project(learned.path).state.classes
+    rows = np.concatenate([examples.rows for examples in classes.values()])
     session = onnxruntime.InferenceSession(tmp_path / "both.onnx", providers=["CPUExecutionProvider"])
     labels = session.run(["label"], {"embeddings": rows})[0]
     assert labels.tolist() == model.predict(rows).tolist()
