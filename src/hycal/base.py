@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import InvalidParameterError
-from sklearn.utils.validation import check_is_fitted
 
 from hycal.algebra.cost import Addition
 from hycal.algebra.scores import probabilities
 from hycal.errors import HyCalError
+from hycal.estimator import Estimator
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
 from hycal.state.snapshot import Snapshot
@@ -47,7 +45,7 @@ class _Memory:
     last: Snapshot | None = None
 
 
-class IncrementalClassifier(ClassifierMixin, BaseEstimator):
+class IncrementalClassifier(Estimator):
     """Base of all methods: learns any number of samples of any classes at any call.
 
     A method stores its parameters in `__init__`, declares their valid values in `_parameter_constraints` as
@@ -72,7 +70,6 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         different encoders do not merge.
     """
 
-    _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {}
     #: Values that `tune` tries for each parameter, in this order.
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     #: Named parameters: "official", the authors' code; "hycal-paper", the paper's tables; "robust", for few shots.
@@ -83,11 +80,6 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     encoder_: str | None = None
     _records: Records | None = None
     _memory: _Memory
-    _parameter_names: ClassVar[Sequence[str]] = ()
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls._parameter_names = cls._get_param_names()  # scikit-learn would read the signature again at every answer
 
     # What a method implements
 
@@ -147,13 +139,6 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
             records.check_seen(type(self).__name__)
         if records.memo:
             raise HyCalError(f"{type(self).__name__} remembers nothing beside the samples, but found {records.memo}.")
-
-    def check_parameters(self) -> None:
-        """Refuse parameters outside their valid values."""
-        try:
-            self._validate_params()
-        except InvalidParameterError as error:
-            raise HyCalError(str(error)) from None
 
     def remember(self, memo: Mapping[str, Any], step: Step) -> Mapping[str, Any]:
         """Return what to remember beside the samples, as JSON values, once `step` is learned after `memo`."""
@@ -279,6 +264,11 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         scores, labels = self._answer(self.snapshot(), X, classes)
         return labels[scores.argmax(axis=1)]
 
+    def score(self, X: npt.ArrayLike, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return the accuracy: the share, or weighted share, of queries whose best label is that of `y`."""
+        weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        return float(np.average(self.predict(X) == np.asarray(y), weights=weights))
+
     def predict_proba(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> Doubles:
         """Return class probabilities, shape (n, C), calibrated on held-out training samples.
 
@@ -342,7 +332,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 
     def snapshot(self) -> Snapshot:
         """Return what is derived from the present records and parameters, deriving it if they changed."""
-        parameters = {name: getattr(self, name) for name in self._parameter_names}
+        parameters = self.get_params()
         last = None if self._records is None else self._memory.last
         usable = last if last is not None and last.parameters == parameters else None
         if usable is not None and usable.records is self._records:
@@ -375,6 +365,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     def records_(self) -> Records:
         """Everything that was learned: an immutable table."""
         if self._records is None:
+            from sklearn.utils.validation import check_is_fitted
+
             check_is_fitted(self)
         assert self._records is not None
         return self._records
@@ -423,11 +415,10 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         return self._records is not None
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_memory"}
+        return {name: value for name, value in vars(self).items() if name != "_memory"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        vars(self).update(state)
         self._memory = _Memory()
 
 

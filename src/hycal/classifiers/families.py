@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import StrOptions
 
 from hycal.algebra.features import LinearHead
 from hycal.base import IncrementalClassifier
+from hycal.estimator import StrOptions
 from hycal.state.records import Records
 from hycal.state.snapshot import Snapshot
 from hycal.validation import Doubles, Floats

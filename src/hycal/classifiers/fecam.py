@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.algebra.cost import Addition, covariance_factor
 from hycal.algebra.covariance import covariance_factors, directions
 from hycal.algebra.quadratic_forms import Quadratic, QuadraticBank
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
+from hycal.estimator import Interval, StrOptions
 from hycal.state.records import Records
 from hycal.state.samples import ClassSamples
 from hycal.state.selection import Selection

@@ -8,12 +8,12 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from hycal.algebra.cost import Addition, regression
 from hycal.algebra.discriminant import NO_SPREAD, Precision, WithinClass
 from hycal.algebra.features import Identity, LinearHead
 from hycal.classifiers.families import ZERO_SHOT, LinearClassifier, ZeroShotFusion, text_weights
+from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles

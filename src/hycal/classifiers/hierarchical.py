@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.algebra.cost import Addition
 from hycal.algebra.hierarchy import Hierarchy
@@ -18,6 +17,7 @@ from hycal.algebra.hierarchy_fit import fit_hierarchy
 from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_energies, held_out_evidence
 from hycal.base import IncrementalClassifier
 from hycal.classifiers.families import LOGIT_SCALE
+from hycal.estimator import Interval, StrOptions
 from hycal.export.onnx_hierarchy import hierarchical_scores
 from hycal.parallel.threads import map_parallel, one_blas_thread, run_in_chunks
 from hycal.state.records import Records

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.algebra.background import Background
 from hycal.algebra.cost import Addition, covariance_factor
@@ -22,6 +21,7 @@ from hycal.algebra.patched_bank import Bank, bank_of
 from hycal.algebra.scores import blend_log_odds, shot_weights, standardise
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
+from hycal.estimator import Interval, StrOptions
 from hycal.export.onnx_gaussians import gaussian_scores
 from hycal.parallel.threads import run_in_chunks
 from hycal.state.records import Records

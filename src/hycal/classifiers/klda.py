@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax, logsumexp
-from sklearn.base import clone
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.algebra.cost import Addition, regression_on_features
 from hycal.algebra.discriminant import Precision, WithinClass, class_means
 from hycal.algebra.features import Fourier, LinearHead
 from hycal.base import IncrementalClassifier
+from hycal.estimator import Interval, StrOptions
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
@@ -145,7 +144,7 @@ class KLDA(IncrementalClassifier):
         """Return the same under each value; features are drawn again, no head is built."""
         if self.mode != "regularised" or self.ensemble > 1:
             return None
-        return (clone(self).set_params(**{name: value})._held_out(records, samples) for value in values)
+        return (self.with_parameters(**{name: value})._held_out(records, samples) for value in values)
 
     def _held_out(self, records: Records, samples: Selection) -> Doubles:
         """Return held-out scores, which need the features but no head."""

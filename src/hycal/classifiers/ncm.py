@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from hycal.algebra.cost import Addition
 from hycal.algebra.covariance import directions
 from hycal.algebra.discriminant import class_means
 from hycal.algebra.features import LinearHead
 from hycal.classifiers.families import LinearClassifier
+from hycal.estimator import StrOptions
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles

@@ -10,14 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
-from sklearn.utils._param_validation import Interval
 
 from hycal.algebra.cost import Addition, regression_on_features
 from hycal.algebra.features import Kernel, LinearHead, Relu, one_hot
 from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, solve_ridge
 from hycal.algebra.scores import probabilities
 from hycal.classifiers.families import ZERO_SHOT, ZeroShotFusion, text_weights
+from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
@@ -260,7 +259,7 @@ class DualRAIL(_RAIL):
     ) -> Iterable[Doubles] | None:
         if name != "gamma":
             return super()._adapters_by(records, samples, name, values)
-        kernels = (clone(self).set_params(gamma=value)._kernel(records) for value in values)
+        kernels = (self.with_parameters(gamma=value)._kernel(records) for value in values)
         Y = one_hot(records.counts)
         return (next(held_out_by_ridge(kernel, Y, samples.rows, [self.ridge])) for kernel in kernels)
 

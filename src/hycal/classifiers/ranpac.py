@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.algebra.cost import Addition, regression_on_features
 from hycal.algebra.features import LinearHead, Relu, one_hot
 from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, validation_errors
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
+from hycal.estimator import Interval, StrOptions
 from hycal.state.records import Records
 from hycal.state.samples import ClassSamples
 from hycal.state.selection import Selection

@@ -7,12 +7,12 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from hycal.algebra.cost import Addition, regression
 from hycal.algebra.discriminant import Precision, WithinClass
 from hycal.algebra.features import Identity, LinearHead
 from hycal.classifiers.families import LinearClassifier
+from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles

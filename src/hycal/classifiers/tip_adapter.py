@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import Interval
 
 from hycal.algebra.cost import Addition
 from hycal.algebra.features import Kernel, LinearHead, one_hot
 from hycal.classifiers.families import ZERO_SHOT, ZeroShotFusion, text_weights
+from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import TypeVar
 
-from sklearn.base import clone
-
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
 from hycal.parallel.cluster import LOCAL, run_each
@@ -54,7 +52,7 @@ def learn_shards(classifier: Classifier, shards: Sequence[Shard], *, cluster: st
     if not shards:
         raise HyCalError("There is no shard to learn. Pass at least one step.")
     known = classifier.records_ if classifier.__sklearn_is_fitted__() else Records({})
-    found = dict(run_each(partial(_learned, clone(classifier)), shards, cluster=cluster))
+    found = dict(run_each(partial(_learned, classifier.with_parameters()), shards, cluster=cluster))
     tables = [found[number] for number in sorted(found)]
     _check_widths({table.width for table in [known, *tables] if table.by_label})
     classifier.install(reduce(Records.merge, tables, known))

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 
 from hycal.base import IncrementalClassifier
 from hycal.classifiers.loading import load_classifier
@@ -73,13 +72,13 @@ def law_table(classifiers: Mapping[str, IncrementalClassifier]) -> str:
 def split_invariance(classifier: IncrementalClassifier, stream: Stream) -> None:
     """One call learns what many calls learn."""
     rowwise = [step.rows([row]) for step in stream.steps for row in range(len(step.y))]
-    _expect_same(_learned(classifier, stream), learn(clone(classifier), rowwise), stream.queries)
+    _expect_same(_learned(classifier, stream), learn(classifier.with_parameters(), rowwise), stream.queries)
 
 
 def order_invariance(classifier: IncrementalClassifier, stream: Stream) -> None:
     """The order of steps, and of samples in a step, does not matter."""
     backwards = [step.rows(range(len(step.y) - 1, -1, -1)) for step in reversed(stream.steps)]
-    _expect_same(_learned(classifier, stream), learn(clone(classifier), backwards), stream.queries)
+    _expect_same(_learned(classifier, stream), learn(classifier.with_parameters(), backwards), stream.queries)
 
 
 def label_permutation(classifier: IncrementalClassifier, stream: Stream) -> None:
@@ -98,7 +97,7 @@ def merging(classifier: IncrementalClassifier, stream: Stream) -> None:
     ]
     if not halves[1]:  # every step has one sample: there is no second model
         return
-    one, two = (learn(clone(classifier), half) for half in halves)
+    one, two = (learn(classifier.with_parameters(), half) for half in halves)
     _expect_same(_learned(classifier, stream), one.merge(two), stream.queries)
 
 
@@ -107,7 +106,9 @@ def forgetting(classifier: IncrementalClassifier, stream: Stream) -> None:
     unwanted = stream.labels[0]
     kept = [rest for step in stream.steps if (rest := _without(step, unwanted)).y]
     if kept:
-        _expect_same(learn(clone(classifier), kept), _learned(classifier, stream).forget(unwanted), stream.queries)
+        _expect_same(
+            learn(classifier.with_parameters(), kept), _learned(classifier, stream).forget(unwanted), stream.queries
+        )
     extra = stream.steps[0].rows([0])
     again = learn(_learned(classifier, stream), [extra]).unlearn(extra.X, list(extra.y))
     _expect_same(_learned(classifier, stream), again, stream.queries)
@@ -118,7 +119,7 @@ def saving(classifier: IncrementalClassifier, stream: Stream) -> None:
     *before, last = [step.rows([row]) for step in stream.steps for row in range(len(step.y))]
     if not before:
         return
-    started = learn(clone(classifier), before)
+    started = learn(classifier.with_parameters(), before)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         started.save(path)
@@ -139,7 +140,7 @@ def label_kinds(classifier: IncrementalClassifier, stream: Stream) -> None:
 def small_cases(classifier: IncrementalClassifier, stream: Stream) -> None:
     """One sample, one class and duplicates are ordinary data."""
     first = stream.steps[0]
-    single = learn(clone(classifier), [first.rows([0])])
+    single = learn(classifier.with_parameters(), [first.rows([0])])
     _expect(set(single.predict(stream.queries)) == {first.y[0]}, "a model of one class answered something else")
     _expect_finite(single, stream.queries)
     doubled = learn(_learned(classifier, stream), stream.steps)
@@ -148,7 +149,7 @@ def small_cases(classifier: IncrementalClassifier, stream: Stream) -> None:
     )
     _expect_finite(doubled, stream.queries)
     one_shot = [step.rows([step.y.index(label) for label in dict.fromkeys(step.y)]) for step in stream.steps]
-    _expect_finite(learn(clone(classifier), one_shot), stream.queries)
+    _expect_finite(learn(classifier.with_parameters(), one_shot), stream.queries)
 
 
 def precision(classifier: IncrementalClassifier, stream: Stream) -> None:
@@ -221,7 +222,7 @@ LAWS: Mapping[str, Callable[[IncrementalClassifier, Stream], None]] = {
 
 
 def _learned(classifier: IncrementalClassifier, stream: Stream) -> IncrementalClassifier:
-    fitted: IncrementalClassifier = learn(clone(classifier), stream.steps)
+    fitted: IncrementalClassifier = learn(classifier.with_parameters(), stream.steps)
     return fitted
 
 

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 
 from hycal.state.records import Records
 from hycal.state.selection import Selection
@@ -94,7 +93,7 @@ def score_held_out_by_value(
         yield from together
         return
     for value in values:
-        other = clone(method).set_params(**{name: value})
+        other = method.with_parameters(**{name: value})
         yield score_held_out(other, other.derive(records, None), records, samples).scores
 
 

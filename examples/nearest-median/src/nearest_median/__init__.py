@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import Interval
 
 from hycal.algebra.cost import Addition
 from hycal.algebra.features import LinearHead
 from hycal.base import IncrementalClassifier
 from hycal.encoders.onnx_graph import GraphBuilder
+from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.snapshot import Snapshot
 from hycal.validation import Doubles, Floats

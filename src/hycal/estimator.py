@@ -1,0 +1,132 @@
+"""What scikit-learn expects of an estimator, without importing scikit-learn.
+
+The import takes longer than most commands on a model. scikit-learn asks for methods and not for its own base class, so
+`clone`, pipelines, cross-validation, grid search and its conformance checks work on these classes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar, Protocol, Self
+
+from hycal.errors import HyCalError
+
+
+class Constraint(Protocol):
+    """What `_parameter_constraints` lists; `str` says it in words. scikit-learn's own constraints fit too."""
+
+    def is_satisfied_by(self, value: Any, /) -> bool:
+        """Whether the value is valid."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Numbers of a kind, `Real` or `Integral`, between two limits; None is infinity.
+
+    >>> from numbers import Real
+    >>> print(Interval(Real, 0, 1, closed="right"))
+    a number in (0, 1]
+    """
+
+    kind: type
+    low: float | None
+    high: float | None
+    closed: str
+
+    def is_satisfied_by(self, value: Any, /) -> bool:
+        """Whether the value is of the kind and between the limits."""
+        right_kind = isinstance(value, self.kind) and not isinstance(value, bool)
+        return right_kind and self._is_between(value)
+
+    def __str__(self) -> str:
+        left, right = "[" if self._holds("left") else "(", "]" if self._holds("right") else ")"
+        low, high = "-inf" if self.low is None else self.low, "inf" if self.high is None else self.high
+        return f"{'a whole number' if self.kind is Integral else 'a number'} in {left}{low}, {high}{right}"
+
+    def _is_between(self, value: Any) -> bool:
+        low, high = -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
+        at_limit = (value == low and self._holds("left")) or (value == high and self._holds("right"))
+        return bool(low < value < high or at_limit)  # NaN is between no limits
+
+    def _holds(self, side: str) -> bool:
+        """Whether the limit of a side is itself a valid value."""
+        limit = self.low if side == "left" else self.high
+        return limit is not None and self.closed in (side, "both")
+
+
+@dataclass(frozen=True)
+class StrOptions:
+    """Strings of a set.
+
+    >>> print(StrOptions({"sum", "image"}))
+    one of 'image', 'sum'
+    """
+
+    options: Set[str]
+
+    def is_satisfied_by(self, value: Any, /) -> bool:
+        """Whether the value is one of the strings."""
+        return isinstance(value, str) and value in self.options
+
+    def __str__(self) -> str:
+        return "one of " + ", ".join(repr(option) for option in sorted(self.options))
+
+
+class Estimator:
+    """Parameters that `__init__` stores under their own names, and the rest of the contract of a classifier."""
+
+    #: Valid values of each parameter: it must satisfy one `Constraint` of the list; None in the list allows None.
+    _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {}
+    _parameter_defaults: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # read once: `inspect` would take longer than an answer
+        arguments = inspect.signature(cls).parameters.values()
+        single = [one for one in arguments if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+        cls._parameter_defaults = {one.name: one.default for one in sorted(single, key=lambda one: one.name)}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; `deep` is of no effect, since no parameter is an estimator."""
+        return {name: getattr(self, name) for name in self._parameter_defaults}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters by name."""
+        for name, value in parameters.items():
+            if name not in self._parameter_defaults:
+                known = ", ".join(self._parameter_defaults) or "none"
+                raise HyCalError(f"{type(self).__name__} has no parameter {name!r}; its parameters are: {known}.")
+            setattr(self, name, value)
+        return self
+
+    def with_parameters(self, **changes: Any) -> Self:
+        """Return an estimator with the same parameters, but for `changes`, that has learned nothing."""
+        return type(self)(**{**self.get_params(), **changes})
+
+    def check_parameters(self) -> None:
+        """Refuse parameters outside their valid values."""
+        for name, constraints in self._parameter_constraints.items():
+            value = getattr(self, name)
+            if not any(value is None if one is None else one.is_satisfied_by(value) for one in constraints):
+                expected = " or ".join(str(one) for one in constraints)
+                raise HyCalError(f"{name!r} of {type(self).__name__} must be {expected}, but it is {value!r}.")
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if value is not self._parameter_defaults[name] and value != self._parameter_defaults[name]
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        """Say to scikit-learn that this is a classifier."""
+        from sklearn.utils import ClassifierTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier", target_tags=TargetTags(required=True), classifier_tags=ClassifierTags()
+        )
