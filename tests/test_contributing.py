@@ -43,7 +43,7 @@ def insert(text: str, anchor: str, addition: str) -> str:
 def copy(tmp_path_factory):
     """The package and its tests, with every example of the guide."""
     folder = tmp_path_factory.mktemp("copy")
-    for name in ("src", "tests"):
+    for name in ("src", "tests", "benchmarks"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     for path, anchor, addition in edits():
@@ -87,6 +87,12 @@ def test_the_method_keeps_the_laws_and_is_found_everywhere(copy):
     run(copy, "-c", check[1])
     assert "Manhattan" in hycal(copy, "bench", "list")
     assert "Manhattan" in hycal(copy, "learn", "--help")
+
+
+def test_the_tests_of_the_house_pass_with_the_examples(copy):
+    files = ("classifiers/test_registry", "bench/test_methods", "bench/test_report", "serve/test_routes")
+    asked_for = "not document_of_the_server"  # the row in docs/serve.md
+    run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", asked_for, *(f"tests/{name}.py" for name in files))
 
 
 def test_the_command_works(copy):

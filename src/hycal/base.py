@@ -74,6 +74,8 @@ class IncrementalClassifier(Estimator):
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     #: Named parameters: "official", the authors' code; "hycal-paper", the paper's tables; "robust", for few shots.
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {"official": {}, "robust": {}}
+    #: Parameters under which it compares directions alone, the state before calibration; None: the nearest class mean.
+    direction_only: ClassVar[Mapping[str, Any] | None] = None
     #: Parameters under which the method uses images alone; None if it always needs the text of a class.
     without_text: ClassVar[Mapping[str, Any] | None] = {}
 
@@ -106,8 +108,8 @@ class IncrementalClassifier(Estimator):
     def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
         """Add the nodes that score unit `rows` to an ONNX graph; return the name of the (n, C) scores."""
         raise HyCalError(
-            f"{type(self).__name__} cannot be exported to ONNX; HyCal, HierarchicalHyCal and the linear methods "
-            "(NCM, SLDA, GDA, ZeroShot) can. Learn a model with one of them."
+            f"{type(self).__name__} cannot be exported to ONNX: it defines no `onnx_scores`. docs/methods.md says "
+            "which methods can. `hycal remake` makes a model of the same images with another method."
         )
 
     def scores_without_each(self, derived: Any, records: Records, samples: Selection) -> npt.NDArray[Any] | None:

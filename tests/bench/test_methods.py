@@ -28,8 +28,9 @@ def test_methods_are_listed_once_in_the_order_named() -> None:
     assert set(labels) == {*METHODS, "HyCal[fusion=concat]"}
 
 
-def test_every_method_but_zero_shot_can_be_tuned() -> None:
-    assert find_study("tuned").labels == tuple(f"{name}+tuned" for name in METHODS if name != "ZeroShot")
+def test_the_study_of_tuned_methods_has_every_method_with_a_tuning_grid() -> None:
+    assert find_study("tuned").labels == tuple(f"{name}+tuned" for name in METHODS if METHODS[name].tuning_grid)
+    assert "HyCal+tuned" in find_study("tuned").labels
 
 
 def test_only_studies_with_tables_of_their_own_are_apart() -> None:

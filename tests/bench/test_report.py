@@ -9,7 +9,8 @@ from hycal.bench.cells import CellResult
 from hycal.bench.report.blocks import FigureBlock, NotRun, ResultTable, Section
 from hycal.bench.report.results import Group, Results, Value, collect, column_of
 from hycal.bench.report.sections import all_sections
-from hycal.bench.report.sections.setting import domain_tables
+from hycal.bench.report.sections.comparisons import comparisons
+from hycal.bench.report.sections.setting import domain_tables, settings
 from hycal.bench.report.writers import render
 
 DOMAINS = ("aircraft", "artbench", "dtd", "eurosat", "galaxy", "mnist", "organ", "flowers")
@@ -104,7 +105,8 @@ def test_every_table_of_results_has_the_calibration_error_less_being_better(resu
     groups = collect(results).groups
     runs = groups[0].runs["NCM"]
     assert groups[0].value("NCM", "ece").mean == pytest.approx(np.mean([run.calibration_error for run in runs]))
-    tables = [block for section in all_sections(collect(results)) for block in section.blocks]
+    sections = [*settings(collect(results)), *comparisons(collect(results))]
+    tables = [block for section in sections for block in section.blocks]
     summaries = [t for t in tables if isinstance(t, ResultTable) and t.columns[0].group is not None]
     ece = [next(column for column in table.columns if column.title == "ECE") for table in summaries]
     assert len(ece) >= 6

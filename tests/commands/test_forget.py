@@ -23,7 +23,7 @@ def test_a_forgotten_domain_was_never_learned(model, low_model):
 
 
 def test_people_are_told_that_undo_can_bring_it_back(model):
-    assert "`hycal undo` can bring it back; with --for-good it could not." in hycal("forget", model, "tall/7")
+    assert "`hycal undo` reverses this; after --for-good nothing can" in hycal("forget", model, "tall/7")
 
 
 def test_an_image_is_forgotten_by_its_file(model, first):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
+from benchmarks.domains import data_folder
+
 ROOT = Path(__file__).resolve().parents[2]
-#: HYCAL_DATA, or shared/data beside the repository.
-DATA = Path(os.environ.get("HYCAL_DATA", ROOT.parent / "shared" / "data"))
+DATA = data_folder()
 
 
 def missing(folder: str) -> str:

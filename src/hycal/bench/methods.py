@@ -119,7 +119,7 @@ class Study:
     apart : bool
         Whether the report shows it in tables of its own, and not in those of a setting.
     vary : mapping
-        The values of each parameter, where the study is a grid of HyCal's parameters.
+        The values of each parameter, where the study is a grid of the parameters of one method.
     """
 
     name: str
@@ -142,8 +142,10 @@ def studies() -> Mapping[str, Study]:
 
 def _read_study(name: str, entry: Mapping[str, Any]) -> Study:
     vary: Mapping[str, Sequence[Any]] = entry.get("vary", {})
-    grid = (dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())) if vary else ()
-    variants = [*map(parse_variant, entry.get("methods", [])), *(Variant("HyCal", overrides=each) for each in grid)]
+    variants = [parse_variant(method) for method in entry.get("methods", [])]
+    if vary:
+        grid = (dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values()))
+        variants += [Variant(entry["method"], overrides=each) for each in grid]
     if entry.get("tuned"):
         variants += [Variant(method, tuned=True) for method in METHODS if METHODS[method].tuning_grid]
     return Study(name, tuple(variants), entry["apart"], vary)

@@ -1,7 +1,7 @@
 """The methods: one in each file, and everything about a method in its class.
 
-Whoever learns or answers imports it.
-A method never reads a file, and never knows which program uses it.
+`project`, `gravity`, `scale`, `testing`, `bench` and `commands` may import it.
+A method never reads an image, and never knows which program uses it.
 """
 
 from hycal.classifiers.fecam import FeCAM

@@ -175,6 +175,7 @@ class HyCal(IncrementalClassifier):
         "rule": [StrOptions(set(_RULES))],
         "metric": [StrOptions(set(_METRICS))],
     }
+    direction_only: ClassVar[Mapping[str, Any] | None] = {"metric": "cosine"}
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "reg": (1e-4, 1e-3, 1e-2, 3e-2, 1e-1),
         "alpha": (1, 5, 10, 20, 40),

@@ -49,6 +49,7 @@ class NCM(LinearClassifier):
     """
 
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {"metric": [StrOptions({"cosine", "euclidean"})]}
+    direction_only: ClassVar[Mapping[str, Any] | None] = {"metric": "cosine"}
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"metric": ("cosine", "euclidean")}
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {"official": {}, "hycal-paper": {}, "robust": {}}
 

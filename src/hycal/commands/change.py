@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from hycal.commands._options import CacheFolder, FirstModel, Json, Model, NewModel
-from hycal.commands._output import print_receipt, report_errors
+from hycal.commands._output import print_line, print_receipt, report_errors
 from hycal.embedding.cache import embeddings_folder, forget_images
 from hycal.embedding.sources import ImageFile, content_hash
 from hycal.project import Project
@@ -62,7 +63,7 @@ def forget_command(
     if not for_good:
         print_receipt(project, project.forget(name), as_json=as_json)
         if not as_json:
-            typer.echo("`hycal undo` can bring it back; with --for-good it could not.")
+            print_line(Console(), "`hycal undo` reverses this; after --for-good nothing can")
         return
     folder, removed = cache or embeddings_folder(), 0
 
@@ -73,8 +74,8 @@ def forget_command(
     receipt = project.forget_for_good(name, erase)
     print_receipt(project, receipt, as_json=as_json, more={"cache": str(folder), "removed_from_cache": removed})
     if not as_json:
-        typer.echo("Nothing of what was forgotten is left in the file; the undo is empty.")
-        typer.echo(f"{removed:,} embeddings were removed from the cache {folder}.")
+        print_line(Console(), "Nothing of what was forgotten is left in the file; the undo is empty.")
+        print_line(Console(), f"{removed:,} embeddings were removed from the cache {folder}.")
 
 
 @report_errors

@@ -42,8 +42,8 @@ def evaluate_command(
 ) -> None:
     """Test a model on labelled images: accuracy, what is taken for what, and accuracy by images per class.
 
-    The folder is read as by `hycal learn`; of splits, test and val are used. Every learned class is a candidate. An
-    image whose class the model does not know is skipped, and said. One that the model learned is a poor test, and said.
+    The folder is read as by `hycal learn`; of splits, test and val are used. Every learned class is a candidate. Images
+    of unknown classes are skipped and listed. A note says how many of the images the model learned.
 
     Example: hycal evaluate photos.hycal photos/flowers
     """
@@ -77,9 +77,8 @@ def _show_evaluation(found: Evaluation, learned: int) -> None:
     console = Console()
     print_line(console, f"accuracy {percent(found.overall)}")
     if learned:
-        print_line(
-            console, f"{learned:,} of these images were learned, so the accuracy flatters", label="note", style="yellow"
-        )
+        note = f"{learned:,} of these images were learned, so the accuracy is too high"
+        print_line(console, note, label="note", style="yellow")
     for title, scores in (("domain", found.by_domain), ("images per class", found.by_shots)):
         table = Table(title, "accuracy", box=None)
         for name, score in scores.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,12 +12,11 @@ from rich.table import Table
 
 from hycal.commands._inputs import EncoderChoice, embed_held_out
 from hycal.commands._options import CacheFolder, Json, Model, ModelEncoder, Weights
-from hycal.commands._output import plain, print_line, print_table, report_errors
+from hycal.commands._output import plain, print_json, print_line, print_skipped, print_table, report_errors
 from hycal.storage.atomic import write_whole
 
 if TYPE_CHECKING:
     from hycal.gravity import Gravity
-    from hycal.project.inputs import LeftOut
 
 
 @report_errors
@@ -50,8 +48,8 @@ def gravity_command(
 
     console, state = Console(stderr=True), Project(model).state
     inputs = held_out_images(source, state)
-    _print_left_out(console, inputs.left_out)
     asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=console)
+    print_skipped((*inputs.left_out.all, *asked.skipped), rest="")
     measured = measure_calibration(state.classifier, asked.rows, asked.labels)
     if page is not None:
         from hycal.gravity.page import gravity_page
@@ -59,16 +57,9 @@ def gravity_command(
         write_whole(page, gravity_page(model.name, measured).encode())
         print_line(console, f"{page}: the page")
     if as_json:
-        typer.echo(json.dumps({name: one.as_json() for name, one in measured.items()}, indent=1))
+        print_json({name: one.as_json() for name, one in measured.items()})
         return
     _print_tables(Console(), measured)
-
-
-def _print_left_out(console: Console, left_out: LeftOut) -> None:
-    for split, count in left_out.splits.items():
-        print_line(console, f"{count:,} images of the split {split!r} are left out: a model is judged on the others")
-    if left_out.images:
-        print_line(console, f"{len(left_out.images):,} images are left out: the model does not know their class")
 
 
 def _print_tables(console: Console, measured: Mapping[str, Gravity]) -> None:

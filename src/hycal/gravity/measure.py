@@ -221,12 +221,11 @@ def class_domains(classifier: IncrementalClassifier) -> npt.NDArray[Any]:
 def uncalibrated(classifier: IncrementalClassifier) -> IncrementalClassifier:
     """Return a model of the same samples that scores classes by direction alone: the state before calibration.
 
-    A method with a `metric`, as HyCal, with metric="cosine"; for any other the nearest class mean.
+    That is the method with the parameters of `direction_only`, or the nearest class mean.
     """
-    if "metric" in classifier.get_params(deep=False):
+    if classifier.direction_only is not None:
         plain = copy.copy(classifier)
-        plain.set_params(metric="cosine")
-        return plain
+        return plain.set_params(**classifier.direction_only)
     mean = NCM().knowing(classifier.records_.with_memo({}))
     mean.encoder_ = classifier.encoder_
     return mean

@@ -1,5 +1,5 @@
 """Very many samples or classes: learning in shards, and a shortlist of candidates before scoring.
 
-Commands and the benchmark import it.
-It never changes an answer: shards merge exactly, a shortlist says what it skips.
+Users and benchmarks import it; no other room does.
+Shards never change the model. A shortlist never scores all classes: docs/scale.md says how often it misses the best.
 """
