@@ -21,6 +21,8 @@ from tests.support.data import DATA
 
 collect_ignore_glob = [] if os.environ.get("HYCAL_BROWSER") else ["test_*.py"]
 
+#: The camera is a green picture that changes with time, and needs no permission.
+ARGUMENTS = ["--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
 REAL = DATA / "xd8-images"
 
 
@@ -135,7 +137,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=os.environ["HYCAL_BROWSER"], args=["--no-sandbox"])
+        found = playwright.chromium.launch(executable_path=os.environ["HYCAL_BROWSER"], args=ARGUMENTS)
         yield found
         found.close()
 

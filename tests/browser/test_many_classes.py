@@ -35,7 +35,7 @@ def test_a_correction_is_visible_at_once(tmp_path, drawn, visit, capsys):
     with serving(model) as server:
         person = visit(server.url)
         page = person.page
-        assert person.facts() == "1,000 classes · 10,000 images · 8 domains"
+        assert person.facts().startswith("1,000 classes · 10,000 images · 8 domains · ")
         person.ask(drawn / "planets" / "train", count=CLICKS)
         person.requests.clear()
         spent = []
@@ -82,7 +82,7 @@ def test_nobody_takes_the_form_from_under_the_hands(tmp_path, drawn, visit):
         with page.expect_response("**/api/answers?top=5*"):  # all cards hear of the new model
             second.locator("button.right").click()
             first.locator("button.other").click()
-            first.locator("form.other input").type("a new cl")
+            first.locator("form.other input").type("planets/a new cl")
         third.locator(".evidence").wait_for()  # still open, with the evidence of the new model
         first.locator("form.other input").type("ass")
         first.locator("form.other input").press("Enter")

@@ -13,13 +13,14 @@ def test_teach_ask_correct_forget_undo_reload_restart(tmp_path, photographs, vis
     with serving(model) as server:
         person = visit(server.url)
         page = person.page
-        assert person.facts() == "nothing learned yet"
+        assert person.facts().startswith("nothing learned yet · ") and person.facts().endswith(" on builtin")
         assert page.is_visible(".lesson")
 
         # two domains by drop; each is one step, and test folders are left out
         assert person.teach(photographs / one) == "Learned 24 images of 3 classes"
         assert person.teach(photographs / two) == "Learned 24 images of 3 classes"
-        assert person.facts() == "6 classes · 48 images · 2 domains"
+        assert person.facts().startswith("6 classes · 48 images · 2 domains · ")
+        assert page.inner_text("#undo").startswith("Undo learn 24 images")
         assert model.is_file()
 
         # ask with images that it has not seen
@@ -40,6 +41,8 @@ def test_teach_ask_correct_forget_undo_reload_restart(tmp_path, photographs, vis
         # correct by creating a class; the model has it at once
         card.locator("button.other").click()
         card.locator("form.other input").fill("something new")
+        assert f"needs its domain: {one}/something new" in card.locator("form.other").inner_text()
+        card.locator("form.other input").fill(f"{one}/something new")
         card.locator("form.other input").press("Enter")
         person.wait_for_facts("7 classes · 49 images")
         assert card.locator(".best strong").inner_text() == "something new"

@@ -3,7 +3,8 @@
 import { ApiError, post, upload } from "./api.js";
 import { attempt, h, labelElement, nextFrame, percent, say, split } from "./dom.js";
 import { evidence } from "./evidence.js";
-import { applyReceipt, colour, store, undoAction } from "./store.js";
+import { meaning } from "./labels.js";
+import { applyReceipt, colour, undoAction } from "./store.js";
 
 export const QUESTION = "top=5&unknown=0.05"; // one learned image of twenty may be called unknown
 
@@ -42,7 +43,7 @@ export function card(item) {
 
   function draw(note) {
     const { answer } = item;
-    body.classList.toggle("doubtful", Boolean(answer.unknown && !answer.learned_as));
+    body.classList.toggle("doubtful", isUnlike(answer));
     body.replaceChildren(
       h("p", { className: "name quiet", title: item.path }, item.path),
       ...(answer.problem ? [h("p", { className: "problem" }, `Cannot be used: ${answer.problem}`)] : contentOf(answer).filter(Boolean)),
@@ -54,10 +55,11 @@ export function card(item) {
     const [top, ...others] = answer.candidates;
     if (!top) return [h("p", { className: "quiet" }, "no classes")];
     return [
+      isUnlike(answer) && h("p", { className: "best unlike" }, "Unlike anything learned"),
+      isUnlike(answer) && h("p", { className: "quiet" }, "Perhaps none of its classes. The nearest:"),
       h("p", { className: "best" }, h("span", { className: "dot", data: { colour: colour(split(top.label)[0]) } }), labelElement(top.label), h("span", { className: "sure" }, percent(top.probability))),
       h("meter", { min: 0, max: 1, value: top.probability, "aria-label": `Confidence ${percent(top.probability)}` }),
       outdated && h("p", { className: "unlike" }, "This answer is from before the last change. ", h("button", { className: "plain", onclick: () => attempt(askAgain) }, "Ask again")),
-      answer.unknown && !answer.learned_as && h("p", { className: "unlike" }, "Unlike anything it has learned: perhaps none of these."),
       answer.learned_as && h("p", { className: "learned" }, `✓ learned as ${answer.learned_as}`),
       h(
         "div",
@@ -92,17 +94,16 @@ export function card(item) {
     });
 
   function openOther(button) {
-    const [domain] = split(best(item.answer));
     const hint = h("span", { className: "quiet" });
     const input = h("input", {
-      list: "labels", placeholder: `${domain}/…`, autocomplete: "off", "aria-label": "Class that the image shows", required: true,
+      list: "labels", placeholder: "class, or domain/class if it is new", autocomplete: "off", "aria-label": "Class that the image shows", required: true,
       oninput: check,
       onkeydown: (event) => { if (event.key === "Escape") { draw(); body.querySelector("button.other").focus(); } },
     });
-    const form = h("form", { className: "other", onsubmit: (event) => { event.preventDefault(); correct(meaning(input.value, domain).label, event); } },
+    const form = h("form", { className: "other", onsubmit: (event) => { event.preventDefault(); correct(meaning(input.value).label, event); } },
       input, h("button", { className: "main" }, "Learn"), hint);
     function check() {
-      const { label, hint: text } = meaning(input.value, domain);
+      const { label, hint: text } = meaning(input.value);
       hint.textContent = input.value.trim() ? text : "";
       input.setCustomValidity(label === null ? text : "");
     }
@@ -147,18 +148,9 @@ export function card(item) {
   return { element, update, discard: () => URL.revokeObjectURL(url) };
 }
 
-const best = (answer) => answer.candidates[0]?.label ?? "";
+const isUnlike = (answer) => Boolean(answer.unknown && !answer.learned_as);
 
-/** What a typed name means: a known label, the only class of that name, or a new class; nothing if it may be several. */
-function meaning(typed, domain) {
-  const text = typed.trim();
-  const exact = store.classes.filter(({ label }) => label === text);
-  const known = exact.length ? exact : store.classes.filter(({ name }) => name === text);
-  if (known.length > 1) return { label: null, hint: `Which one: ${known.map(({ label }) => label).join(", ")}?` };
-  if (known.length) return { label: known[0].label, hint: `→ ${known[0].label}` };
-  const label = text.includes("/") || !domain ? text : `${domain}/${text}`;
-  return { label, hint: `new class ${label}` };
-}
+const best = (answer) => answer.candidates[0]?.label ?? "";
 
 function flash(element) {
   element.classList.remove("flash");

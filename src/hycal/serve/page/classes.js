@@ -157,9 +157,16 @@ async function estimate() {
   parts.overall.textContent = found.overall
     ? `Leave-one-out accuracy ${percent(found.overall.right / found.overall.total)}: ${found.overall.right} of ${found.overall.total} images are right, each judged by the model without it.`
     : "";
-  parts.suspects.replaceChildren(...(found.suspects.length ? [suspectList(found.suspects)] : []));
+  const suspects = found.suspects.filter(({ image, label }) => !kept().includes(`${image} ${label}`));
+  parts.suspects.replaceChildren(...(suspects.length ? [suspectList(suspects)] : []));
   draw();
 }
+
+const KEPT = "hycal-kept"; // labels that a person confirmed, in this browser
+
+const kept = () => JSON.parse(localStorage.getItem(KEPT) ?? "[]");
+
+const keep = (image, label) => localStorage.setItem(KEPT, JSON.stringify([...kept(), `${image} ${label}`].slice(-10_000)));
 
 function suspectList(suspects) {
   return h(
@@ -168,7 +175,8 @@ function suspectList(suspects) {
     h("summary", {}, `${plural(suspects.length, "image")} may be mislabelled`),
     h("ul", {}, suspects.slice(0, 20).map(({ image, label, looks_like: other }) =>
       h("li", {}, thumbnail(image), h("span", {}, `${label}, looks like ${other}`),
-        h("button", { className: "soft", onclick: () => change("correct", { image, label: other }, () => `It is ${other} now`) }, `It is ${split(other)[1]}`)))),
+        h("button", { className: "soft", onclick: () => change("correct", { image, label: other }, () => `It is ${other} now`) }, `It is ${split(other)[1]}`),
+        h("button", { className: "plain", onclick: (event) => { keep(image, label); event.target.closest("li").remove(); } }, `Keep ${split(label)[1]}`)))),
   );
 }
 

@@ -52,23 +52,25 @@ function placeOf([root = "", ...folders]) {
   return folders.length > 1 ? { domain: folders[0], name: folders[1] } : { domain: own, name: folders[0] };
 }
 
-/** Group files by class. Only the split train is learned, and files beside class folders are not. */
-export function groupByClass(items) {
+const isLearned = (kind) => !kind || kind === "train";
+
+/** Group the files of some splits by class, by default those that are learned; files beside class folders are loose. */
+export function groupByClass(items, isWanted = isLearned) {
   const groups = new Map();
   const folders = new Map(items.map((item) => [item, item.path.split("/").slice(0, -1)]));
   const several = new Set([...folders.values()].map(([root]) => root)).size > 1;
   const parents = new Set([...folders.values()].filter((all) => all.length > 1).map(([root]) => root));
-  let [tests, loose] = [0, 0];
+  let [left, loose] = [0, 0];
   for (const [item, all] of folders) {
     const isOneOfSplits = several && all.length > 1 && splitOf(all[0]);
     const { domain, split, name } = placeOf(isOneOfSplits ? ["", ...all] : all);
     if (all.length === 1 && parents.has(all[0])) loose += 1;
-    else if (split && split !== "train") tests += 1;
+    else if (!isWanted(split)) left += 1;
     else {
       const key = `${domain}/${name}`;
       if (!groups.has(key)) groups.set(key, { domain, name, items: [] });
       groups.get(key).items.push(item);
     }
   }
-  return { groups: [...groups.values()], tests, loose };
+  return { groups: [...groups.values()], left, loose };
 }

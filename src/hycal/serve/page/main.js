@@ -1,6 +1,7 @@
 // The frame of the page: the views, drops and pastes, undo.
 
 import { ask } from "./ask.js";
+import { camera } from "./camera.js";
 import { table } from "./classes.js";
 import { $, attempt, say } from "./dom.js";
 import { droppedFiles } from "./files.js";
@@ -8,8 +9,9 @@ import { history } from "./history.js";
 import { map } from "./map.js";
 import { refresh, store, undo } from "./store.js";
 import { teach } from "./teach.js";
+import { test } from "./test.js";
 
-const VIEWS = { ask, teach, classes: table, map, history };
+const VIEWS = { ask, teach, test, camera, classes: table, map, history };
 
 function current() {
   const name = location.hash.slice(1);
@@ -19,7 +21,10 @@ function current() {
 
 function show() {
   const name = current();
-  for (const view of Object.keys(VIEWS)) $(view).hidden = view !== name;
+  for (const view of Object.keys(VIEWS)) {
+    if (view !== name && !$(view).hidden) VIEWS[view].leave?.();
+    $(view).hidden = view !== name;
+  }
   for (const link of document.querySelectorAll("nav a")) {
     if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -35,7 +40,7 @@ let depth = 0;
 
 function overlay(shown) {
   $("overlay").className = shown ? "shown" : "";
-  $("overlay").firstElementChild.textContent = target() === "teach" ? "Drop to teach" : "Drop to ask";
+  $("overlay").firstElementChild.textContent = `Drop to ${target()}`;
 }
 
 addEventListener("dragenter", (event) => {

@@ -53,9 +53,10 @@ function showModel(info) {
   $("name").textContent = info.name;
   document.title = `${info.name} · hycal`;
   $("facts").textContent = info.classes
-    ? `${classes(info.classes)} · ${plural(info.images, "image")} · ${plural(Object.keys(info.domains).length, "domain")}`
-    : "nothing learned yet";
+    ? `${classes(info.classes)} · ${plural(info.images, "image")} · ${plural(Object.keys(info.domains).length, "domain")} · ${info.method} on ${info.encoder}`
+    : `nothing learned yet · ${info.method} on ${info.encoder}`;
   $("undo").disabled = !info.undo;
+  $("undo").textContent = info.undo ? `Undo ${info.undo.replace(": ", " ")}` : "Undo";
   $("undo").title = info.undo ? `Take back: ${info.undo}` : "There is nothing to take back";
 }
 

@@ -42,7 +42,7 @@ function lesson() {
 }
 
 function take(items) {
-  const { groups, tests, loose } = groupByClass(items);
+  const { groups, left, loose } = groupByClass(items);
   for (const shown of [...parts.plan.children]) if (!shown.classList.contains("running")) shown.remove();
   if (!groups.length) {
     say("These are all test images, and only others are learned.");
@@ -60,7 +60,7 @@ function take(items) {
     "form",
     { onsubmit: (event) => { event.preventDefault(); start(form, rows.filter((one) => one.element.isConnected)); } },
     h("h3", {}, "This is what it will learn"),
-    tests + loose > 0 && h("p", { className: "quiet" }, `Left out: ${[tests && `${plural(tests, "image")} in test folders`, loose && `${plural(loose, "file")} in no class folder`].filter(Boolean).join(", ")}.`),
+    left + loose > 0 && h("p", { className: "quiet" }, `Left out: ${[left && `${plural(left, "image")} in test folders`, loose && `${plural(loose, "file")} in no class folder`].filter(Boolean).join(", ")}.`),
     h("ul", { className: "lessons" }, rows.map((one) => one.element)),
     h("p", { className: "buttons" }, learnButton, h("button", { type: "button", className: "soft", onclick: () => form.remove() }, "Cancel")),
   );
