@@ -18,7 +18,7 @@ from hycal.bench.settings import Setting
 from hycal.data.bundled import load_xd8
 from hycal.data.catalog import find_dataset, prompts
 from hycal.data.embedded import EmbeddedDomain, embed_sets
-from hycal.data.layouts import read_dataset
+from hycal.data.layouts import read_dataset, unlike_paper
 from hycal.embedding.store import EmbeddingStore, Skipped, Tick, space_of
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
@@ -184,7 +184,14 @@ def _check(domain: BenchDomain, path: Path) -> None:
 
 
 def write_domain(folder: Path, domain: BenchDomain) -> Path:
-    """Write `domain` to FOLDER/NAME.npz in half precision; returns the path."""
+    """Write `domain` to FOLDER/NAME.npz in half precision; returns the path.
+
+    A domain that could not be read back, such as one without images, is refused.
+    """
+    path = folder / f"{domain.name}.npz"
+    for part, form in _FORMS.items():
+        form.check(np.asarray(array) if (array := getattr(domain, part)) is not None else None, f"{path}: {part}")
+    _check(domain, path)
     arrays: Mapping[str, Any] = {
         "train_x": domain.train_x.astype(np.float16),
         "train_y": domain.train_y,
@@ -195,7 +202,6 @@ def write_domain(folder: Path, domain: BenchDomain) -> Path:
         **({"space": np.array(domain.space)} if domain.space else {}),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{domain.name}.npz"
     with replacing(path) as file:
         np.savez(file, **arrays)
     return path
@@ -216,15 +222,19 @@ def embed_domain(
     name : str
         A data set of `hycal data list`.
     root : path
-        Its folder. The training split is drawn from, the test split tested on.
+        Its folder. The training split is drawn from, the test split tested on. A copy that lacks CoOp's split or
+        another file of the paper is refused.
     encoder : Encoder
         With a text tower, the class names are embedded too, each in the data set's prompt.
     store, watch
         As for `hycal.embedding.embed`.
     """
+    spec = find_dataset(name)
     images = read_dataset(name, root)
+    if lacking := unlike_paper(spec, root):
+        raise HyCalError(f"{lacking}. Without it the embeddings would not be those of the paper's settings.")
     domains, skipped = embed_sets({name: images}, encoder, store=store, watch=watch)
-    words = prompts(find_dataset(name), images.class_names)
+    words = prompts(spec, images.class_names)
     text = encoder.encode_texts(words) if encoder.has_text else None
     return BenchDomain(**vars(domains[name]), text=text, space=space_of(encoder)), skipped
 
