@@ -100,7 +100,7 @@ def make_view(
 ) -> bytes:
     """Return the bytes of a view's file."""
     width = domains[0].train_x.shape[1]
-    ranpac = Variant("RanPAC").parameters(cell.setting, text=False)
+    ranpac = Variant("RanPAC").parameters(cell.setting, text=False, seed=cell.seed)
     features = Relu.gaussian(width, ranpac["n_components"], ranpac["random_state"])
     document = {
         "manifest": content,
