@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,9 +17,11 @@ from hycal.bench.domains import embed_domain, is_embedded, load_domains, read_do
 from hycal.bench.settings import read_setting
 from hycal.commands.bench import app
 from hycal.data.catalog import list_datasets
+from hycal.embedding.decoding import decode
 from hycal.validation import Floats, unit_rows
 from tests.support import datasets
 from tests.support.encoders import TinyEncoder
+from tests.support.images import picture
 from tests.support.small_benchmark import small_domains, small_setting
 
 LABELS = small_domains()["a"].train_y
@@ -62,7 +65,7 @@ def test_a_faulty_file_says_what_was_expected(tmp_path: Path, changes: dict[str,
 
 
 def test_the_documentation_lists_every_array(tmp_path: Path) -> None:
-    path = write_domain(tmp_path, replace(small_domains()["a"], space="tiny"))
+    path = write_domain(tmp_path, replace(small_domains()["a"], space="tiny", examples=("QQ==",)))
     text = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text(encoding="utf-8")
     table = text[text.index("| array |") :].split("\n\n")[0]
     with np.load(path) as file:
@@ -111,6 +114,9 @@ def test_a_data_set_becomes_a_domain_with_text(tmp_path: Path) -> None:
     assert domain.text.shape == (3, 12)
     assert "a photo of a painting in the ukiyo-e style." in encoder.texts
     assert set(domain.train_y) == set(range(3))
+    assert [decode(base64.b64decode(example)).size for example in domain.examples] == [picture(0).size] * 3
+    write_domain(tmp_path, domain)
+    assert read_domain(tmp_path, "artbench").examples == domain.examples
 
 
 @pytest.mark.parametrize("name", [spec.name for spec in list_datasets() if spec.split_file])

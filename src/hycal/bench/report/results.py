@@ -61,13 +61,17 @@ _NAMED = 5  # files that a message lists
 
 @dataclass(frozen=True)
 class Value:
-    """Mean over seeds with its 95% interval, the number of seeds, and the published number of the same cell."""
+    """Mean over seeds with its 95% interval, the number of seeds, and the published number of the same cell.
+
+    `digits` are written behind the point.
+    """
 
     mean: float
     interval: float
     seeds: int
     published: PublishedCell | None = None
     rank: str = ""
+    digits: int = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +124,15 @@ class Group:
         number = float(of[column](run.Z) if column in of else run.Z[run.domains.index(domain)])
         printed = find_published(self.published_name, "ZeroShot", column.replace("last", "zero-shot"))
         return _value([] if np.isnan(number) else [number], printed)
+
+    def images(self, column: str) -> Value:
+        """Return the training images of the first seed, for a column of Last accuracy of a domain, or of the gap."""
+        run = next(iter(self.runs.values()))[0]
+        _, _, domain = column.partition(":")
+        known = {**dict(zip(run.domains, map(float, run.samples), strict=True)), "gap": metrics.gap(run.samples)}
+        name = column if column == "gap" else domain
+        printed = find_published(self.published_name, "training images", f"images:{name}")
+        return Value(known.get(name, float("nan")), float("nan"), 1, printed, digits=0)
 
     @property
     def published_name(self) -> str:
