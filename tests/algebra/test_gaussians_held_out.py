@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -20,9 +22,10 @@ def model():
     return HyCal(fusion="image").fit(domain.train_x[chosen], domain.train_y[chosen])
 
 
-def test_each_class_rebuilt_without_each_sample(model):
+@pytest.mark.parametrize("centre", ["direction", "mean"])
+def test_each_class_rebuilt_without_each_sample(model, centre):
     current = model.snapshot()
-    members, options = current.records.ordered, current.value.bank.options
+    members, options = current.records.ordered, replace(current.value.bank.options, centre=centre)
     cosines, closeness = own_without_each(members, options, wanted=np.arange(len(members)))
     expected = []
     for member in members:

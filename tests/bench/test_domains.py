@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,9 +16,12 @@ from hycal import HyCalError
 from hycal.bench.domains import embed_domain, is_embedded, load_domains, read_domain, write_domain
 from hycal.bench.settings import read_setting
 from hycal.commands.bench import app
+from hycal.data.catalog import list_datasets
+from hycal.embedding.decoding import decode
 from hycal.validation import Floats, unit_rows
 from tests.support import datasets
 from tests.support.encoders import TinyEncoder
+from tests.support.images import picture
 from tests.support.small_benchmark import small_domains, small_setting
 
 LABELS = small_domains()["a"].train_y
@@ -61,7 +65,7 @@ def test_a_faulty_file_says_what_was_expected(tmp_path: Path, changes: dict[str,
 
 
 def test_the_documentation_lists_every_array(tmp_path: Path) -> None:
-    path = write_domain(tmp_path, replace(small_domains()["a"], space="tiny"))
+    path = write_domain(tmp_path, replace(small_domains()["a"], space="tiny", examples=("QQ==",)))
     text = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text(encoding="utf-8")
     table = text[text.index("| array |") :].split("\n\n")[0]
     with np.load(path) as file:
@@ -110,6 +114,48 @@ def test_a_data_set_becomes_a_domain_with_text(tmp_path: Path) -> None:
     assert domain.text.shape == (3, 12)
     assert "a photo of a painting in the ukiyo-e style." in encoder.texts
     assert set(domain.train_y) == set(range(3))
+    assert [decode(base64.b64decode(example)).size for example in domain.examples] == [picture(0).size] * 3
+    write_domain(tmp_path, domain)
+    assert read_domain(tmp_path, "artbench").examples == domain.examples
+
+
+@pytest.mark.parametrize("name", [spec.name for spec in list_datasets() if spec.split_file])
+def test_a_data_set_is_not_embedded_under_another_split(name: str, tmp_path: Path) -> None:
+    getattr(datasets, name)(tmp_path)
+    encoder = TinyEncoder()
+    with pytest.raises(HyCalError, match=rf"no split_zhou_\w+\.json below .*`hycal data fetch {name} "):
+        embed_domain(name, tmp_path, encoder)
+    assert not encoder.calls
+
+
+def test_organs_of_28_pixels_are_not_embedded(tmp_path: Path) -> None:
+    datasets.organ(tmp_path, "organamnist")
+    with pytest.raises(HyCalError, match=r"no organamnist_224 below .*`hycal data fetch organ "):
+        embed_domain("organ", tmp_path, TinyEncoder())
+    datasets.organ(tmp_path)
+    domain, _ = embed_domain("organ", tmp_path, TinyEncoder())
+    assert len(domain.train_y) == 22
+
+
+def test_a_domain_without_images_is_not_written(tmp_path: Path) -> None:
+    domain = small_domains()["a"]
+    empty = replace(domain, train_x=domain.train_x[:0], train_y=domain.train_y[:0])
+    for faulty in (empty, replace(domain, train_y=domain.train_y % 3)):
+        with pytest.raises(HyCalError, match=r"train_x is of shape \(0, 24\)|no image of class 'class 3'"):
+            write_domain(tmp_path, faulty)
+    assert not list(tmp_path.iterdir())
+
+
+def test_embed_without_a_split_ends_with_an_error_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name: TinyEncoder())
+    monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "cache"))
+    datasets.eurosat(tmp_path / "data" / "eurosat")
+    setting = tmp_path / "one.toml"
+    setting.write_text(SETTING.replace("artbench", "eurosat").replace("classes = 3", "classes = 2"), encoding="utf-8")
+    options = ["--root", str(tmp_path / "data"), "--out", str(tmp_path / "embeddings")]
+    ended = CliRunner().invoke(app, ["embed", str(setting), *options])
+    assert ended.exit_code == 1 and "split_zhou_EuroSAT.json" in ended.output
+    assert not (tmp_path / "embeddings").exists()
 
 
 def test_embeddings_of_another_encoder_are_neither_kept_nor_mixed(tmp_path: Path) -> None:

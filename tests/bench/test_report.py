@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,9 @@ from hycal.bench.report.results import Group, Results, Value, collect, column_of
 from hycal.bench.report.sections import all_sections
 from hycal.bench.report.sections.comparisons import comparisons
 from hycal.bench.report.sections.setting import domain_tables, settings
+from hycal.bench.report.sections.setting_figures import domain_curves
 from hycal.bench.report.writers import render
+from hycal.bench.views import View
 
 DOMAINS = ("aircraft", "artbench", "dtd", "eurosat", "galaxy", "mnist", "organ", "flowers")
 
@@ -134,6 +137,25 @@ def test_the_two_domain_table_has_the_printed_zero_shot_row_under_every_head() -
     assert printed == [22.4, 44.3, None, 21.9, None] * 3
 
 
+def test_the_two_domain_table_has_the_training_images_of_each() -> None:
+    parts = {"general": (110, 470), "balanced": (220, 235), "imbalanced": (55, 470)}
+    groups = []
+    for part, samples in parts.items():
+        group = made_up(f"two-domain-{part}", "HyCal", domains=("organ", "dtd"))
+        (run,) = group.runs["HyCal"]
+        groups.append(replace(group, runs={"HyCal": (replace(run, samples=samples),)}))
+    table = blocks_of(Results(tuple(groups)), "two-domain")[0]
+    assert isinstance(table, ResultTable)
+    name, values = table.rows[-1]
+    assert name == "training images"
+    ours = [None if np.isnan(value.mean) else value.mean for value in values]
+    assert ours == [110, 470, None, 360, None, 220, 235, None, 15, None, 55, 470, None, 415, None]
+    printed = [value.published.value for value in values if value.published is not None]
+    assert printed == [110, 470, 370, 220, 235, 15, 55, 470, 415], "the paper's first gap is wrong"
+    assert "470 less 110 is 360." in table.notes
+    assert "| training images | 110<br>paper 110 |" in render("markdown", [Section("one", "One", (table,))])
+
+
 def test_the_released_samples_stand_beside_the_numbers_of_the_same_table() -> None:
     own, released = (
         [value.published for _, values in table.rows for value in values]
@@ -222,7 +244,7 @@ def test_without_results_every_table_and_figure_says_what_to_run() -> None:
         "backbone-and-x-tail",
     ):
         assert all(isinstance(block, NotRun) for block in sections[anchor].blocks)
-    for anchor in ("sensitivity", "cosine-mahalanobis", "prototypes", "missing-settings"):
+    for anchor in ("sensitivity", "examples", "cosine-mahalanobis", "prototypes", "missing-settings"):
         assert all(isinstance(block, NotRun) for block in sections[anchor].blocks)
     commands = [c for s in sections.values() for b in s.blocks if isinstance(b, NotRun) for c in b.commands]
     assert all(command.startswith("hycal bench ") and "--out RESULTS" in command for command in commands)
@@ -234,3 +256,38 @@ def test_without_results_every_table_and_figure_says_what_to_run() -> None:
     ]
     text = render("html", [sections[anchor] for anchor in ("s-cde", "fscil")])
     assert text.count('class="todo"') == 3
+
+
+def test_each_domain_has_its_own_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = made_up("mine", "HyCal", "NCM", domains=("a", "b", "c"))
+    text = domain_curves(group)
+    assert all(f">{domain}<" in text for domain in group.domains)
+    drawn: list[tuple[object, object]] = []
+    figures = pytest.importorskip("matplotlib.axes")
+    monkeypatch.setattr(figures.Axes, "plot", lambda ax, x, y, **look: drawn.append((list(x), y.tolist())))
+    domain_curves(group)
+    assert drawn[::2] == [([1, 2, 3], [60.0] * 3), ([2, 3], [60.0] * 2), ([3], [60.0])]
+
+
+def test_example_images_are_in_the_page() -> None:
+    shown = view(examples={"organ": ["QQ==", "Qg=="], "<b>": ["QQ=="]})
+    (figure,) = blocks_of(Results((made_up("mine", "HyCal"),), views=(shown,)), "examples")
+    assert isinstance(figure, FigureBlock)
+    text = figure.draw()
+    assert text.count('href="data:image/jpeg;base64,QQ=="') == 2
+    assert "&lt;b&gt;" in text and "<b>" not in text
+
+
+def test_the_ranks_of_both_measures_have_a_panel() -> None:
+    results = Results((made_up("mine", "HyCal"),), views=(view(examples={}),))
+    (figure,) = blocks_of(results, "cosine-mahalanobis")
+    assert isinstance(figure, FigureBlock)
+    assert "rank of the own class by cosine" in figure.draw()
+
+
+def view(examples: dict[str, list[str]]) -> View:
+    ones = np.ones(2)
+    right = np.array([[True, True, True], [True, False, True]])
+    ranks = np.array([[1, 1], [1, 3]])
+    counts = {"cosine mahalanobis dynamic": 1, "cosine dynamic": 1}
+    return View("mine", "default", "CIL", 0, ("a",), {}, ones, ones, ranks, right, counts, examples, {})

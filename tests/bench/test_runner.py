@@ -17,6 +17,7 @@ from hycal.bench.cells import read_cell
 from hycal.bench.domains import load_domains, read_domain
 from hycal.bench.methods import parse_variant
 from hycal.bench.protocol import learn_domain, run_stream, zero_shot_correct
+from hycal.bench.report.results import collect
 from hycal.bench.runner import grid, run_grid
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import load_setting
@@ -215,6 +216,20 @@ def test_parameters_come_from_setting_profile_and_label() -> None:
     }
     with pytest.raises(HyCalError, match="no parameter 'speed'"):
         parse_variant("NCM[speed=1]").parameters(setting, text=True)
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if "random_state" in METHODS[name]().get_params()])
+def test_the_seed_draws_the_random_features_and_the_manifest_says_so(tmp_path: Path, method: str) -> None:
+    variant = parse_variant(f"{method}[n_components=16]")
+    cells = grid([small_setting()], [variant], seeds=[0, 2])
+    run_grid(cells, {"small": small_domains()}, tmp_path)
+    for cell in cells:
+        manifest = read_cell(tmp_path / "cells" / cell.place).manifest
+        assert manifest["parameters"]["random_state"] == cell.seed
+    assert variant.build(small_setting(), text=True, seed=2).get_params()["random_state"] == 2
+    fixed = parse_variant(f"{method}[random_state=7]").parameters(small_setting(), text=True, seed=2)
+    assert fixed["random_state"] == 7
+    assert list(collect(tmp_path).groups[0].runs) == [variant.label], "runs of one table, though their features differ"
 
 
 def test_missing_embeddings_say_what_to_do(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hycal import HyCalError
+from hycal.bench.published import published_shots
 from hycal.bench.sampling import draw_samples, sample_csv, sample_hash
 from hycal.bench.settings import Setting, load_setting
 
@@ -73,16 +74,32 @@ def test_released_shortage_draws_all_again_or_fills_up() -> None:
     drawn = draw_samples(setting, 0, pools(setting, images=4))
     assert len(drawn["aircraft"].rows) == 1000
     first = drawn["mnist"].rows[:5]
-    assert set(first[:4]) == {0, 1, 2, 3}
-    assert first[4] in range(4)
+    numbers = np.random.RandomState(0)
+    expected = [
+        [*numbers.choice(items, 4, replace=False), *numbers.choice(items, 1, replace=True)]
+        for items in np.arange(40).reshape(10, 4).tolist() * 2  # ArtBench, then MNIST
+    ]
+    assert list(first) == expected[10]
 
 
-def test_shots_follow_first_appearance_not_label_order() -> None:
-    setting = load_setting("cross-scale")
+@pytest.mark.parametrize("sampling", ["own", "released"])
+def test_shots_follow_first_appearance_but_for_mnist_and_artbench_the_label(sampling: str) -> None:
+    setting = load_setting("cross-scale").sampled(sampling)
     have = {name: labels[::-1] for name, labels in pools(setting, images=50).items()}
-    sample = draw_samples(setting, 42, have)["mnist"]
-    counts = np.bincount(sample.labels).tolist()
-    assert counts == list(setting.domains[5].shots_for(42))[::-1]
+    drawn = draw_samples(setting, 42, have)
+    for domain in setting.domains:
+        listed = list(domain.shots_for(42))
+        by_label = listed if domain.name in ("mnist", "artbench") else listed[::-1]
+        assert np.bincount(drawn[domain.name].labels).tolist() == by_label
+
+
+def test_shots_of_digits_and_styles_are_those_of_the_published_table() -> None:
+    setting = load_setting("cross-scale")
+    first_digits = [5, 0, 4, 1, 9, 2, 3, 6, 7, 8]  # in which the digits first appear in MNIST
+    have = pools(setting) | {"mnist": np.repeat(first_digits, 40)}
+    drawn = draw_samples(setting, 42, have)
+    for name in ("mnist", "artbench"):
+        assert np.bincount(drawn[name].labels).tolist() == list(published_shots()[name].values())
 
 
 def test_lists_export_and_wrong_pools_are_errors() -> None:

@@ -30,7 +30,8 @@ def test_csv_has_every_number_once(results: Path) -> None:
 def test_figures_are_svg_in_the_pages_ink_and_show_every_method(results: Path) -> None:
     sections = all_sections(collect(results))
     titles = [b.title for section in sections for b in section.blocks if isinstance(b, FigureBlock)]
-    wanted = ("training images", "accuracy after each step", "forgetting after each step", "accuracy matrices")
+    wanted = ("training images", "accuracy after each step", "accuracy on each domain after each step")
+    wanted += ("forgetting after each step", "accuracy matrices")
     wanted += ("accuracy of a class by its shots", "α and β", "λ and γ", "relation and agreement")
     wanted += ("class means among test images", "images classified into another domain", "pull, sample share, entropy")
     assert titles == [f"small: {title}" for title in wanted]

@@ -124,3 +124,29 @@ def condition(queries, samples, texts, learned, *, reg, gamma, fusion, rule, **_
         queries, samples, texts, learned, reg=reg, gamma=gamma, fusion=fusion, rule=rule
     )
     return terms.max(axis=1, keepdims=True) / np.maximum(closeness.std(axis=1, ddof=1, keepdims=True), 1e-6)
+
+
+def literal_scores(queries, samples, texts, *, learned, alpha, beta, reg, gamma, fusion, metric, rule):
+    """Return w (1 - d) + (1 - w) cos, shape (n, C): the text of the paper, and nothing of the released code.
+
+    The mean is the plain mean, the covariance lies around it, the cosine is taken as it is, and the distance is scaled
+    to [0, 1] over the candidates. The text says neither that near is good (d is subtracted from 1) nor what stands for
+    a class without samples: as under the other rules, its text and the distance from all samples.
+    """
+    v = unit(np.asarray(queries, dtype=np.float64))
+    samples, texts = _exact(samples), _exact(texts)
+    pool = _exact(learned[0]), _exact(learned[1])
+    far = background_distance(v, texts, *pool, reg=reg, gamma=gamma, fusion=fusion, rule="paper")
+    cosine, distance = [], []
+    for x, t in zip(samples, texts, strict=True):
+        pairs, z = fuse(x if len(x) else t[None], t, fusion), fuse(v, t, fusion)
+        mean = pairs.mean(axis=0)
+        covariance = np.cov(pairs, rowvar=False) if len(pairs) > 1 else np.zeros((len(mean), len(mean)))
+        precision = np.linalg.inv((1 - reg) * covariance + reg * gamma * np.eye(len(mean)))
+        cosine.append(z @ mean / (np.linalg.norm(z, axis=1) * np.linalg.norm(mean)))
+        distance.append(np.sum((z - mean) @ precision * (z - mean), axis=1) if len(x) else far * np.ones(len(v)))
+    cosine, distance = np.stack(cosine, axis=1), np.stack(distance, axis=1)
+    nearest, farthest = distance.min(axis=1, keepdims=True), distance.max(axis=1, keepdims=True)
+    scaled = (distance - nearest) / np.maximum(farthest - nearest, 1e-6 / (reg * gamma))
+    w = np.array([weight(len(x), alpha, beta, metric, rule) for x in samples])
+    return w * (1 - scaled) + (1 - w) * cosine

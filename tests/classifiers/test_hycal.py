@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from hycal import HyCal, HyCalError
 from hycal.testing.streams import Stream, learn
-from tests.classifiers.dense_hycal import class_gaussian, condition, dense_scores, fuse, normalise, unit
+from tests.classifiers.dense_hycal import class_gaussian, condition, dense_scores, fuse, literal_scores, normalise, unit
 
 OPTIONS = st.fixed_dictionaries(
     {
@@ -67,6 +67,34 @@ def test_announced_classes_equal_the_dense_definition(options, seed, announced, 
         rounding = condition(stream.queries, *learned_of(classifier, candidates), **classifier.get_params())
         tolerance = 1e-4 + 20 * np.finfo(np.float32).eps * rounding
         assert (np.abs(scores - dense_of(classifier, stream.queries, candidates)) <= tolerance).all()
+
+
+@given(OPTIONS, st.integers(0, 2**31), st.sampled_from([6, 20, 33]), st.integers(0, 3))
+def test_the_literal_rule_equals_its_dense_definition(options, seed, width, announced):
+    options |= {"rule": "literal"} | ({"fusion": "sum"} if announced and options["fusion"] == "image" else {})
+    stream = Stream.synthetic(seed, shots=[[1, 3, 8], [2, 5, 5, 30]], width=width)
+    classifier = HyCal(**options)
+    if announced:
+        classifier.announce({label: vector for step in stream.steps for label, vector in step.text.items()})
+    for step in stream.steps:
+        kept = [row for row, label in enumerate(step.y) if label >= announced]
+        if kept:
+            part = step.rows(kept)
+            classifier.partial_fit(part.X, list(part.y), domain=step.domain, text=part.text)
+    for candidates in (None, [0, 2, 6]):
+        samples, texts, learned = learned_of(classifier, candidates)
+        expected = literal_scores(stream.queries, samples, texts, learned=learned, **options)
+        np.testing.assert_allclose(classifier.decision_function(stream.queries, candidates), expected, atol=2e-4)
+
+
+def test_the_literal_rule_explains_its_scores():
+    stream = Stream.synthetic(2, shots=[[3, 1, 4], [2, 12], [20]], width=10)
+    model = learn(HyCal(rule="literal"), stream.steps)
+    parts = model.explain(stream.queries)
+    np.testing.assert_allclose(parts.score, model.decision_function(stream.queries), atol=1e-6)
+    np.testing.assert_array_equal(parts.log_odds, model.decision_function(stream.queries))
+    np.testing.assert_allclose(parts.cosine_level, parts.cosine, atol=1e-6)
+    assert parts.distance_level.min() == pytest.approx(0) and parts.distance_level.max() == 1
 
 
 def test_names_alone_are_told_by_the_cosine_with_the_text():
@@ -134,6 +162,13 @@ def test_equals_the_dense_definition_on_cars(cars, learned_cars, classes, shots,
 def test_measured_accuracy_on_cars(cars, learned_cars, shots, options, percent):
     accuracy = 100 * learned_cars(shots, **options).score(cars["val_x"], cars["val_y"])
     assert accuracy == pytest.approx(percent, abs=0.3)
+
+
+@pytest.mark.parametrize(("shots", "percent", "agree"), [(5, 57.5, 88.6), (16, 72.0, 94.0)])
+def test_the_literal_rule_on_cars(cars, learned_cars, shots, percent, agree):
+    literal, paper = (learned_cars(shots, rule=rule).predict(cars["val_x"]) for rule in ("literal", "paper"))
+    assert 100 * np.mean(literal == cars["val_y"]) == pytest.approx(percent, abs=0.3)
+    assert 100 * np.mean(literal == paper) == pytest.approx(agree, abs=0.5)
 
 
 def test_a_one_shot_class_does_not_swallow_the_others(cars):

@@ -21,5 +21,11 @@ def test_check_of_a_part(tmp_path: Path) -> None:
 def test_an_unknown_name_lists_the_known(tmp_path: Path) -> None:
     result = run_hycal("data", "check", "imagenet", "--root", tmp_path)
     assert result.exit_code == 1 and "expected one of aircraft, artbench" in result.output
-    result = run_hycal("data", "fetch", "cars", "--root", tmp_path)
-    assert result.exit_code == 1 and "by hand" in result.output and "Traceback" not in result.output
+
+
+def test_a_set_without_its_split_is_not_complete(tmp_path: Path) -> None:
+    datasets.cars(tmp_path)
+    result = run_hycal("data", "check", "cars", "--root", tmp_path)
+    assert result.exit_code == 1
+    assert "there is no split_zhou_StanfordCars.json" in result.output.replace("\n", " ")
+    assert "https://drive.google.com/uc?export=download&id=" in result.output

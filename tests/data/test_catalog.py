@@ -18,3 +18,8 @@ def test_a_data_set_is_added_by_one_entry(tmp_path: Path, monkeypatch: pytest.Mo
     assert images.class_names == ("bird_0", "bird_1") and images.counts() == {"": 4}
     assert check_dataset(spec.name, tmp_path).complete
     assert prompts(find_dataset(spec.name), images.class_names)[0] == "a photo of a bird 0, a bird."
+
+
+def test_the_documentation_names_every_alias() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    assert all(f"`{alias}`" in text for spec in list_datasets() for alias in spec.aliases)

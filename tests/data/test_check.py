@@ -27,7 +27,8 @@ def test_an_empty_folder_and_no_folder(tmp_path: Path) -> None:
 
 def test_the_split_is_named(tmp_path: Path) -> None:
     datasets.dtd(tmp_path)
-    assert "publisher's" in check_dataset("dtd", tmp_path).there[1]
+    missing = check_dataset("dtd", tmp_path).missing
+    assert len(missing) == 1 and "there is no split_zhou_DescribableTextures.json" in missing[0]
     entry: list[list[object]] = [["dotted/dotted_0002.jpg", 0, "dotted"]]
     path = tmp_path / "dtd" / "split_zhou_DescribableTextures.json"
     datasets.coop_split(path, {"train": entry, "val": entry, "test": entry})

@@ -2,18 +2,21 @@
 
 import hashlib
 import io
+import json
 import socket
 import tarfile
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from hycal.data.catalog import DataSetSpec, Download, find_dataset
+from hycal.data.catalog import DataSetSpec, Download, find_dataset, list_datasets
 from hycal.data.download import download, fetch
 from hycal.errors import HyCalError
+from tests.support.data import DATA, needs
 
 CONTENT = bytes(range(256)) * 4000
 
@@ -205,9 +208,53 @@ def test_an_archive_inside_the_archive(server: Server, tmp_path: Path) -> None:
     assert (tmp_path / "top" / "cats" / "1.jpg").is_file()
 
 
-def test_a_set_that_is_not_published_any_more(tmp_path: Path) -> None:
+def test_images_that_are_not_published_any_more_are_to_be_had_by_hand(tmp_path: Path) -> None:
     with pytest.raises(HyCalError, match="by hand"):
-        fetch(find_dataset("cars"), tmp_path, say=lambda line: None)
+        fetch(replace(find_dataset("cars"), split_url=""), tmp_path, say=lambda line: None)
+
+
+def test_the_split_of_coop_is_fetched_after_the_images(server: Server, tmp_path: Path) -> None:
+    entry = [["a.jpg", 0, "a"]]
+    server.files["/uc?id=7"] = json.dumps({"train": entry * 2, "val": entry, "test": entry}).encode()
+    dtd = replace(find_dataset("dtd"), files=(item(server),), split_url=server.url("uc?id=7"))
+    fetch(replace(dtd, images={"train": 2, "val": 1, "test": 1}), tmp_path, say=lambda line: None)
+    assert (tmp_path / dtd.split_file).read_bytes() == server.files["/uc?id=7"]
+    other = tmp_path / "other"
+    with pytest.raises(HyCalError, match=r"lists \{'train': 2, 'val': 1, 'test': 1\} images; expected \{'train': 2820"):
+        fetch(dtd, other, say=lambda line: None)
+    assert [path.name for path in other.iterdir()] == ["data.bin"]
+
+
+@pytest.mark.parametrize("page", [b"<html>Quota exceeded</html>", b"[]", b'{"train": [], "val": 3, "test": []}'])
+def test_a_page_of_the_server_is_no_split(server: Server, tmp_path: Path, page: bytes) -> None:
+    server.files["/split"] = page
+    eurosat = replace(find_dataset("eurosat"), files=(), split_url=server.url("split"))
+    with pytest.raises(HyCalError, match="gave another file than the published one: The split file"):
+        fetch(eurosat, tmp_path, say=lambda line: None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_split_has_an_address() -> None:
+    splits = [spec for spec in list_datasets() if spec.split_file]
+    assert {spec.name for spec in splits} == {
+        "dtd", "eurosat", "flowers", "caltech101", "food101", "pets", "cars", "sun397",
+    }  # fmt: skip
+    assert len({spec.split_url for spec in splits}) == len(splits)
+    assert all(spec.split_url.startswith("https://") for spec in splits)
+
+
+@needs("splits")
+@pytest.mark.parametrize("name", ["caltech101", "dtd", "eurosat", "flowers", "pets", "cars"])
+def test_the_published_split_is_accepted(name: str, server: Server, tmp_path: Path) -> None:
+    spec = replace(find_dataset(name), files=(item(server),), split_url=server.url("split"))
+    server.files["/split"] = (DATA / "splits" / spec.split_file).read_bytes()
+    fetch(spec, tmp_path, say=lambda line: None)
+    assert (tmp_path / spec.split_file).is_file()
+
+
+def test_organs_are_fetched_with_224_pixels() -> None:
+    (file,) = find_dataset("organ").files
+    assert file.filename == "organamnist_224.npz" and file.checksum == ("md5", "50747347e05c87dd3aaf92c49f9f3170")
 
 
 def test_a_file_that_a_user_put_there_is_never_deleted(server: Server, tmp_path: Path) -> None:

@@ -1,13 +1,15 @@
+import pickle
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from hycal.data import ImageSet, prompts, read_dataset
-from hycal.data.catalog import find_dataset, list_datasets
-from hycal.data.layouts import READERS
+from hycal.data.catalog import DataSetSpec, find_dataset, list_datasets
+from hycal.data.layouts import READERS, dataset_folder, unlike_paper
 from hycal.embedding.decoding import decode
 from hycal.errors import HyCalError
 from tests.support import datasets
@@ -127,6 +129,36 @@ def test_medmnist_npz_and_export_agree(tmp_path: Path) -> None:
     assert [(s.label, s.split) for s in one.samples] == [(s.label, s.split) for s in other.samples]
     for left, right in zip(one.samples, other.samples, strict=True):
         assert np.array_equal(np.asarray(decode(left.source.read())), np.asarray(decode(right.source.read())))
+
+
+def test_organs_of_224_pixels_are_preferred(tmp_path: Path) -> None:
+    datasets.organ(tmp_path / "a", "organamnist")
+    assert decode(read_dataset("organ", tmp_path).samples[0].source.read()).size == (28, 28)
+    assert "no organamnist_224 below" in unlike_paper(find_dataset("organ"), tmp_path)
+    datasets.organ_export(tmp_path / "b")
+    assert decode(read_dataset("organ", tmp_path).samples[0].source.read()).size == (224, 224)
+    assert not unlike_paper(find_dataset("organ"), tmp_path)
+
+
+def test_galaxies_are_the_jpeg_files_of_the_authors(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    datasets.galaxy(tmp_path)
+    source = read_dataset("galaxy", tmp_path).samples[3].source
+    with h5py.File(tmp_path / "Galaxy10_DECals.h5") as file:
+        pixels = file["images"][3]
+    Image.fromarray(pixels).save(tmp_path / "00003.jpg")  # as the authors' converter does
+    assert source.read() == (tmp_path / "00003.jpg").read_bytes()
+    assert pickle.loads(pickle.dumps(source)).read() == source.read()
+    assert source.name == "Galaxy10_DECals.h5[3]"
+
+
+@pytest.mark.parametrize("spec", list_datasets(), ids=lambda spec: spec.name)
+def test_a_folder_is_found_by_its_name_and_by_its_aliases(spec: DataSetSpec, tmp_path: Path) -> None:
+    for name in (*reversed(spec.aliases), spec.name):
+        (tmp_path / name).mkdir()
+        assert dataset_folder(spec, tmp_path) == tmp_path / name
+    with pytest.raises(HyCalError, match=f"has no folder {' or '.join((spec.name, *spec.aliases))}"):
+        dataset_folder(spec, tmp_path / spec.name)
 
 
 def test_galaxy_split_is_stratified_and_fixed(tmp_path: Path) -> None:

@@ -89,3 +89,9 @@ def test_what_cannot_be_exported(tmp_path):
         onnx_head(model)
     with pytest.raises(HyCalError, match="does not exist"):
         export_onnx(NCM().fit([[1, 0], [0, 1]], ["a", "b"]), tmp_path / "no" / "x.onnx")
+
+
+def test_the_literal_rule_is_not_exported():
+    model = learn(HyCal(rule="literal"), Stream.synthetic(5, shots=[[3, 4]], width=9).steps)
+    with pytest.raises(HyCalError, match='Set rule="paper"'):
+        onnx_head(model)

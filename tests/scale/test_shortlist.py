@@ -99,3 +99,8 @@ def test_without_usearch_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "usearch.index", None)
     with pytest.raises(HyCalError, match=r"hycal\[shortlist\]"):
         Shortlist(model())
+
+
+def test_the_literal_rule_has_no_shortlist():
+    with pytest.raises(HyCalError, match="needs z-scores"):
+        Shortlist(HyCal(rule="literal"))

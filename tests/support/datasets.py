@@ -88,24 +88,24 @@ def mnist(root: Path, *, packed: bool = True) -> None:
                 path.write_bytes(content)
 
 
-def organ_arrays() -> dict[str, np.ndarray]:
+def organ_arrays(side: int = 224) -> dict[str, np.ndarray]:
     random = np.random.default_rng(0)
     arrays = {}
     for split, count in (("train", 22), ("val", 11), ("test", 12)):
-        arrays[f"{split}_images"] = random.integers(0, 256, (count, 28, 28), dtype=np.uint8)
+        arrays[f"{split}_images"] = random.integers(0, 256, (count, side, side), dtype=np.uint8)
         arrays[f"{split}_labels"] = (np.arange(count) % 11).astype(np.uint8)[:, None]
     return arrays
 
 
-def organ(root: Path) -> None:
+def organ(root: Path, edition: str = "organamnist_224") -> None:
     root.mkdir(parents=True, exist_ok=True)
-    np.savez(root / "organamnist.npz", **organ_arrays())
+    np.savez(root / f"{edition}.npz", **organ_arrays(224 if edition.endswith("_224") else 28))
 
 
 def organ_export(root: Path) -> None:
     from PIL import Image
 
-    folder = root / "organamnist"
+    folder = root / "organamnist_224"
     folder.mkdir(parents=True)
     arrays = organ_arrays()
     lines = []
@@ -115,7 +115,7 @@ def organ_export(root: Path) -> None:
             name = f"{split}{number}_{label}.png"
             Image.fromarray(pixels).save(folder / name)
             lines.append(f"{word},{name},{label}")
-    text(root / "organamnist.csv", lines)
+    text(root / "organamnist_224.csv", lines)
 
 
 def flowers(root: Path) -> None:

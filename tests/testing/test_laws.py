@@ -17,6 +17,7 @@ VARIANTS: dict[str, IncrementalClassifier] = {
     "HyCal concat released": HyCal(fusion="concat", rule="released", alpha=4),
     "HyCal image step": HyCal(fusion="image", alpha=4, beta=0),
     "HyCal average": HyCal(metric="average", reg=1e-2, gamma=0.1),
+    "HyCal literal": HyCal(rule="literal", alpha=4),
     "NCM euclidean": NCM(metric="euclidean"),
     "GDA alone": GDA(zero_shot="none"),
     "FeCAM shrunk off the diagonal": FeCAM(alpha1=10, alpha2=10),

@@ -8,6 +8,10 @@ Morrison). The squared Mahalanobis distance of a unit vector z is
                                   = 1 + |mu|^2 - b^2 - 2 h.z - |W z|^2 - g (h.z - h.mu)^2
                                   = c0 - |W z|^2 - (c1 + c2 h.z) h.z.
 
+Around the plain mean, S is S_m and there is no correction; the distance to m = rho mu has the same form:
+
+    delta (z - m)' R^-1 (z - m) = 1 + rho^2 (1 - b^2) - 2 rho h.z - |W z|^2.
+
 Any rotation of the rows of W gives the same W'W. The rows are reflected until W mu lies along the first one, with entry
 b, so that h.z = mu.z - b (W z)_1 costs no further inner product.
 
@@ -42,11 +46,22 @@ from hycal.validation import Doubles
 
 @dataclass(frozen=True)
 class GaussianOptions:
-    """How Gaussians are built: the fusion of image and text, and R = a S + delta I."""
+    """How Gaussians are built.
+
+    Attributes
+    ----------
+    fusion : Fusion
+        Of image and text.
+    a, delta : float
+        R = a S + delta I.
+    centre : {"direction", "mean"}
+        The centre of a class: mu, of unit length, or the plain mean m.
+    """
 
     fusion: Fusion
     a: float
     delta: float
+    centre: str = "direction"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +92,8 @@ class ClassGaussians:
         rho = np.linalg.norm(m, axis=1)
         mu = directions(m)
         W, b = _reflected(covariance_factors(z - m[:, None], options.a, options.delta), mu)
+        if options.centre == "mean":
+            return cls(t, mu, W, np.stack([1.0 + rho**2 * (1.0 - b**2), 2.0 * rho, np.zeros_like(b), b], axis=1))
         h = mu - (b[:, None] * W[:, 0] if W.shape[1] else 0.0)
         q = options.a * _kappa(v.shape[1], rho) / options.delta
         return cls(t, mu, W, _terms(mu, b, h, q))

@@ -5,6 +5,8 @@ Without a sample x, a class of K samples has the regularised covariance
     R_x = a/(K-2) (T - K/(K-1) (x - m)(x - m)') + a kappa_x mu_x mu_x' + delta I
         = A + p_1 u_1 u_1' + p_2 u_2 u_2',          kappa_x = (K-1)/(K-2) (1 - |m_x|)^2.
 
+Around the plain mean there is no term of mu_x, so p_2 = 0, and y = x - m_x.
+
 A belongs to the whole class and needs one factorisation. The Woodbury identity adds the two terms of rank one. All K
 distances of a class cost O(K^2 d), instead of K factorisations.
 
@@ -15,7 +17,7 @@ distances of a class cost O(K^2 d), instead of K factorisations.
     T           (D, D)        scatter of x around m; not built
     A           (D, D)        a/(K-2) T + delta I; not built
     W           (r, D)        A^-1 = (I - W'W)/delta
-    y           (K, D)        x - mu_x: the vector whose length in R_x^-1 is the distance
+    y           (K, D)        x - mu_x or x - m_x: the vector whose length in R_x^-1 is the distance
     U           (2, K, D)     u_1 = x - m and u_2 = mu_x
     p           (K, 2)        -a K/((K-1)(K-2)) and a kappa_x, over delta
 """
@@ -62,13 +64,15 @@ def _class_without_each(member: ClassRecord, options: GaussianOptions) -> tuple[
     m_x = (K * m - x) / (K - 1)
     mu_x = directions(m_x)
     cosines = np.sum(x * mu_x, axis=1)
+    y = x - (m_x if options.centre == "mean" else mu_x)
     if K == 2:  # the one sample that is left has no covariance
-        return cosines, -np.sum((x - mu_x) ** 2, axis=1)
-    return cosines, -_scaled_distances(x - mu_x, np.stack([x - m, mu_x]), np.linalg.norm(m_x, axis=1), options)
+        return cosines, -np.sum(y**2, axis=1)
+    length = np.ones(K) if options.centre == "mean" else np.linalg.norm(m_x, axis=1)  # 1 makes p_2 = 0
+    return cosines, -_scaled_distances(y, np.stack([x - m, mu_x]), length, options)
 
 
 def _scaled_distances(y: Doubles, U: Doubles, length: Doubles, options: GaussianOptions) -> Doubles:
-    """Return delta y' R_x^-1 y of each row of y; `length` is |m_x|."""
+    """Return delta y' R_x^-1 y of each row of y; kappa_x depends on `length`."""
     K, a, delta = len(y), options.a, options.delta
     W = covariance_factors(U[:1], a * (K - 1) / (K - 2), delta)[0]
     W_U, W_y = U @ W.T, y @ W.T

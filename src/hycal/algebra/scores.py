@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, log_ndtr, softmax
+from scipy.special import expit, log_ndtr, ndtr, softmax
 
 from hycal.parallel.threads import scratch
 from hycal.validation import Doubles, Floats
@@ -37,6 +39,20 @@ def standardise(scores: Floats) -> Floats:
     if len(scores) > 1:
         spread = np.sqrt(np.einsum("cn,cn->n", scores, scores) / (len(scores) - 1))
         scores *= np.float32(1.0) / np.maximum(spread, np.float32(SMALLEST_SPREAD))
+    return scores
+
+
+def scale_to_unit(scores: Floats) -> Floats:
+    """Scale scores over the classes (axis 0) to [0, 1], in place; all are 1 where they are equal.
+
+    >>> scale_to_unit(np.array([[1.0], [2.0], [5.0]], dtype=np.float32)).ravel()
+    array([0.  , 0.25, 1.  ], dtype=float32)
+    """
+    highest = scores.max(axis=0)
+    spread = np.maximum(highest - scores.min(axis=0), np.float32(SMALLEST_SPREAD))
+    scores -= highest
+    scores /= spread
+    scores += np.float32(1.0)
     return scores
 
 
@@ -87,6 +103,17 @@ def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Fl
     return log_odds
 
 
+def blend(cosine: Floats, closeness: Floats, weights: Doubles) -> Floats:
+    """Return s = w closeness + (1 - w) cosine; weights are those of `blend_log_odds`.
+
+    >>> float(blend(np.full((1, 1), 0.5, np.float32), np.ones((1, 1), np.float32), np.array([0.25]))[0, 0])
+    0.625
+    """
+    w = (weights if weights.ndim == 2 else weights[:, None]).astype(np.float32)
+    blended: Floats = w * closeness + (np.float32(1.0) - w) * cosine
+    return blended
+
+
 def _at(weights: Doubles, places: tuple[npt.NDArray[np.intp], ...]) -> Doubles:
     return weights[places[0], places[1] if weights.shape[1] > 1 else 0]
 
@@ -117,6 +144,32 @@ def _deep_log_odds(z_cosine: Floats, z_distance: Floats, w: Doubles) -> Doubles:
     above = np.logaddexp(log_w + log_ndtr(distance), log_rest + log_ndtr(cosine))
     below = np.logaddexp(log_w + log_ndtr(-distance), log_rest + log_ndtr(-cosine))
     return above - below
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How cosine and closeness become comparable over the classes, and are blended.
+
+    Attributes
+    ----------
+    of_cosine, of_closeness : callables
+        Normalise (C, n) measures over the classes, in place.
+    blend : callable
+        From both, normalised, and the weights to scores that rank as s = w level(closeness) + (1 - w) level(cosine).
+    level : callable
+        From a normalised measure to its share of s.
+    """
+
+    of_cosine: Callable[[Floats], Floats]
+    of_closeness: Callable[[Floats], Floats]
+    blend: Callable[[Floats, Floats, Doubles], Floats]
+    level: Callable[[Doubles], Doubles]
+
+
+#: z-scores, the Gaussian CDF, log-odds.
+BY_Z_SCORES = Calibration(standardise, standardise, blend_log_odds, ndtr)
+#: The cosine as it is, the distance scaled to [0, 1].
+BY_RANGE = Calibration(lambda cosine: cosine, scale_to_unit, blend, lambda level: level)
 
 
 def probabilities(scores: npt.NDArray[Any], temperature: float = 1.0) -> Doubles:

@@ -123,7 +123,7 @@ def manifest(
         "order": cell.order,
         "seed": cell.seed,
         "method": cell.variant.label,
-        "parameters": cell.variant.parameters(cell.setting, text=text),
+        "parameters": cell.variant.parameters(cell.setting, text=text, seed=cell.seed),
         "text": text,
         "short": cell.setting.short,
         "sampling": cell.setting.sampling,

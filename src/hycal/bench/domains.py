@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -18,13 +20,19 @@ from hycal.bench.settings import Setting
 from hycal.data.bundled import load_xd8
 from hycal.data.catalog import find_dataset, prompts
 from hycal.data.embedded import EmbeddedDomain, embed_sets
-from hycal.data.layouts import read_dataset
+from hycal.data.layouts import read_dataset, unlike_paper
+from hycal.data.samples import ImageSet
+from hycal.embedding.decoding import decode
+from hycal.embedding.sources import ImageError
 from hycal.embedding.store import EmbeddingStore, Skipped, Tick, space_of
+from hycal.embedding.thumbnails import thumbnail
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.storage.atomic import replacing
 from hycal.storage.npz import load_arrays
 from hycal.validation import Floats, unit_rows
+
+_EXAMPLES = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +44,13 @@ class BenchDomain(EmbeddedDomain):
     text : ndarray of shape (classes, d), or None
     space : str
         Name of the embedding space, as `hycal.embedding.store.space_of` gives it; "" if it is not known.
+    examples : tuple of str
+        Thumbnails of some training images, as JPEG files in base64, for the report.
     """
 
     text: Floats | None = None
     space: str = ""
+    examples: tuple[str, ...] = ()
 
     @property
     def labels(self) -> list[str]:
@@ -112,8 +123,7 @@ def read_domain(folder: Path, name: str) -> BenchDomain:
         arrays = load_arrays(path)
     except ValueError as error:
         raise HyCalError(f"{path} does not hold an embedded domain: {error}. Make it again.") from None
-    for part, form in _FORMS.items():
-        form.check(arrays.get(part), f"{path}: {part}")
+    _check_forms(arrays, path)
     text = arrays.get("text")
     domain = BenchDomain(
         name=name,
@@ -124,6 +134,7 @@ def read_domain(folder: Path, name: str) -> BenchDomain:
         class_names=tuple(str(label) for label in arrays["class_names"]),
         text=None if text is None else unit_rows(text),
         space=str(arrays.get("space", "")),
+        examples=tuple(arrays.get("examples", np.array([], dtype=np.str_)).tolist()),
     )
     _check(domain, path)
     return domain
@@ -157,7 +168,13 @@ _FORMS = {
     "test_y": _LABELS,
     "class_names": _Form("names of shape (classes,)", 1, "USiu"),
     "text": _Form("finite numbers of shape (classes, width)", 2, "fiu", optional=True),
+    "examples": _Form("JPEG files in base64, of shape (examples,)", 1, "U", optional=True),
 }
+
+
+def _check_forms(arrays: Mapping[str, npt.NDArray[Any]], path: Path) -> None:
+    for part, form in _FORMS.items():
+        form.check(arrays.get(part), f"{path}: {part}")
 
 
 def _check(domain: BenchDomain, path: Path) -> None:
@@ -184,7 +201,11 @@ def _check(domain: BenchDomain, path: Path) -> None:
 
 
 def write_domain(folder: Path, domain: BenchDomain) -> Path:
-    """Write `domain` to FOLDER/NAME.npz in half precision; returns the path."""
+    """Write `domain` to FOLDER/NAME.npz in half precision; returns the path.
+
+    A domain that could not be read back, such as one without images, is refused.
+    """
+    path = folder / f"{domain.name}.npz"
     arrays: Mapping[str, Any] = {
         "train_x": domain.train_x.astype(np.float16),
         "train_y": domain.train_y,
@@ -193,9 +214,11 @@ def write_domain(folder: Path, domain: BenchDomain) -> Path:
         "class_names": np.array(domain.class_names, dtype=np.str_),
         **({} if domain.text is None else {"text": domain.text}),
         **({"space": np.array(domain.space)} if domain.space else {}),
+        **({"examples": np.array(domain.examples)} if domain.examples else {}),
     }
+    _check_forms(arrays, path)
+    _check(domain, path)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{domain.name}.npz"
     with replacing(path) as file:
         np.savez(file, **arrays)
     return path
@@ -216,17 +239,33 @@ def embed_domain(
     name : str
         A data set of `hycal data list`.
     root : path
-        Its folder. The training split is drawn from, the test split tested on.
+        Its folder. The training split is drawn from, the test split tested on. A copy that lacks CoOp's split or
+        another file of the paper is refused.
     encoder : Encoder
         With a text tower, the class names are embedded too, each in the data set's prompt.
     store, watch
         As for `hycal.embedding.embed`.
     """
+    spec = find_dataset(name)
     images = read_dataset(name, root)
+    if lacking := unlike_paper(spec, root):
+        raise HyCalError(f"{lacking}. Without it the embeddings would not be those of the paper's settings.")
     domains, skipped = embed_sets({name: images}, encoder, store=store, watch=watch)
-    words = prompts(find_dataset(name), images.class_names)
+    words = prompts(spec, images.class_names)
     text = encoder.encode_texts(words) if encoder.has_text else None
-    return BenchDomain(**vars(domains[name]), text=text, space=space_of(encoder)), skipped
+    domain = BenchDomain(**vars(domains[name]), text=text, space=space_of(encoder), examples=_examples(images))
+    return domain, skipped
+
+
+def _examples(images: ImageSet) -> tuple[str, ...]:
+    """Return thumbnails of training images: the first one of some classes, which lie evenly among all."""
+    first = {sample.label: sample for sample in reversed(images.of("train"))}
+    labels = sorted(first)[:: -(-len(first) // _EXAMPLES)]
+    found = []
+    for label in labels:
+        with contextlib.suppress(ImageError):  # the embedding reports it
+            found.append(base64.b64encode(thumbnail(decode(first[label].source.read()))).decode())
+    return tuple(found)
 
 
 def is_embedded(name: str, folder: Path, encoder: Encoder) -> bool:

@@ -33,6 +33,7 @@ from hycal.errors import HyCalError
 _LABEL = re.compile(r"(?P<method>\w+)(:(?P<profile>[\w-]+))?(\[(?P<overrides>[^\[\]]*)\])?(?P<tuned>\+tuned)?")
 _WORDS = re.compile(r"(?:\[[^\]]*\]|\S)+")  # white space inside brackets does not end a word
 _STUDY = "study:"
+RANDOM_STATE = "random_state"
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,17 @@ class Variant:
         listed = ",".join(f"{name}={value}" for name, value in sorted(self.overrides.items()))
         return f"{self.method}{profile}" + (f"[{listed}]" if listed else "") + ("+tuned" if self.tuned else "")
 
-    def parameters(self, setting: Setting, *, text: bool) -> dict[str, Any]:
+    def parameters(self, setting: Setting, *, text: bool, seed: int = 0) -> dict[str, Any]:
         """Return all parameters in a setting: the method's defaults, the setting's, the profile's, the overrides.
 
-        Where there are no text embeddings, parameters that ask for them are set to use images alone.
+        The seed draws the random features of methods that have them (`random_state`). Where there are no text
+        embeddings, parameters that ask for them are set to use images alone.
         """
         method = METHODS[self.method]
         known = method().get_params(deep=False)
         chosen = {
             **known,
+            **({RANDOM_STATE: seed} if RANDOM_STATE in known else {}),
             **setting.parameters.get(self.method, {}),
             **(profile_parameters(method, self.profile) if self.profile else {}),
             **self.overrides,
@@ -73,9 +76,9 @@ class Variant:
             )
         return chosen
 
-    def build(self, setting: Setting, *, text: bool) -> IncrementalClassifier:
+    def build(self, setting: Setting, *, text: bool, seed: int = 0) -> IncrementalClassifier:
         """Return the unfitted classifier."""
-        return METHODS[self.method](**self.parameters(setting, text=text))
+        return METHODS[self.method](**self.parameters(setting, text=text, seed=seed))
 
     def why_not(self, *, text: bool) -> str:
         """Return why the variant cannot run, or ""."""

@@ -156,7 +156,7 @@ def _compute_cell(work: _Work, out: Path) -> None:
     began = time.perf_counter()
     text = all(domain.text is not None for domain in work.domains)
     setting, variant = work.cell.setting, work.cell.variant
-    classifier = variant.build(setting, text=text)
+    classifier = variant.build(setting, text=text, seed=work.cell.seed)
     outcome = run_stream(classifier, work.domains, work.samples, setting.protocol, tuned=variant.tuned)
     zero_shot = zero_shot_correct(work.domains)
     seconds = {"seconds": round(time.perf_counter() - began, 3)}

@@ -2,9 +2,9 @@
 
 Under "own" sampling every (setting, seed, domain) has a generator of its own, so the images of a domain depend neither
 on the other domains nor on their order. "released" follows the released code: one `random` stream and one NumPy stream
-for the whole run, used domain after domain; classes in the order in which they first appear among the training images
-(`random`), or in the order of their labels (NumPy); missing shots are drawn with replacement, whatever the setting's
-policy. Uses of the streams that are not public cannot be followed.
+for the whole run, used domain after domain; missing shots are drawn with replacement, whatever the setting's policy.
+Uses of the streams that are not public cannot be followed. Under both, a list of shots goes to the classes in the order
+of `DomainShots.draws`.
 """
 
 from __future__ import annotations
@@ -66,38 +66,31 @@ def draw_samples(
             raise HyCalError(f"There are no images of domain {domain.name!r}; found {', '.join(pools) or 'none'}.")
         pool = _by_class(domain, pools[domain.name])
         if setting.sampling == "own":
-            drawn[domain.name] = _draw(domain, seed, pool, *_own(setting, seed, domain))
+            once, short = _own(setting, seed, domain)
         elif domain.draws == "numpy":
-            shots = dict(zip(pool, domain.shots_for(seed), strict=True))
-            by_label = {label: pool[label] for label in sorted(pool)}
             once, short = _released_numpy(numbers)
-            drawn[domain.name] = _take(domain.name, by_label, shots, once, short)
         else:
-            drawn[domain.name] = _draw(domain, seed, pool, stream.sample, lambda rows, k: stream.choices(rows, k=k))
+            once, short = stream.sample, lambda rows, k: stream.choices(rows, k=k)
+        drawn[domain.name] = _draw(domain, seed, pool, once, short)
     return drawn
 
 
 def _draw(domain: DomainShots, seed: int, pool: dict[int, list[int]], once: Draw, short: Draw) -> SampleList:
-    return _take(domain.name, pool, dict(zip(pool, domain.shots_for(seed), strict=True)), once, short)
-
-
-def _take(name: str, pool: dict[int, list[int]], shots: Mapping[int, int], once: Draw, short: Draw) -> SampleList:
     """Draw class after class: `once` where there are enough images, `short` where there are not."""
     rows: list[int] = []
     labels: list[int] = []
     shortages = []
-    for label, available in pool.items():
-        asked = shots[label]
+    for asked, (label, available) in zip(domain.shots_for(seed), pool.items(), strict=True):
         if asked > len(available):
             shortages.append(Shortage(label, asked, len(available)))
         taken = (short if asked > len(available) else once)(available, asked)
         rows += taken
         labels += [label] * len(taken)
-    return SampleList(name, tuple(rows), tuple(labels), tuple(shortages))
+    return SampleList(domain.name, tuple(rows), tuple(labels), tuple(shortages))
 
 
 def _by_class(domain: DomainShots, labels: npt.ArrayLike) -> dict[int, list[int]]:
-    """Return the rows of each class, classes in the order of first appearance."""
+    """Return the rows of each class, classes in the order of `domain.draws`."""
     pool: dict[int, list[int]] = {}
     for row, label in enumerate(np.asarray(labels).tolist()):
         pool.setdefault(label, []).append(row)
@@ -106,7 +99,7 @@ def _by_class(domain: DomainShots, labels: npt.ArrayLike) -> dict[int, list[int]
             f"Domain {domain.name!r} has training images of {len(pool)} classes; the setting expects {domain.classes}. "
             "Check that the embeddings are those of this data set."
         )
-    return pool
+    return dict(sorted(pool.items())) if domain.draws == "numpy" else pool
 
 
 def _own(setting: Setting, seed: int, domain: DomainShots) -> tuple[Draw, Draw]:
@@ -131,7 +124,7 @@ def _released_numpy(numbers: np.random.RandomState) -> tuple[Draw, Draw]:
         return list(numbers.choice(rows, k, replace=False).tolist())
 
     def rest_again(rows: list[int], k: int) -> list[int]:
-        return rows + list(numbers.choice(rows, k - len(rows), replace=True).tolist())
+        return once(rows, len(rows)) + list(numbers.choice(rows, k - len(rows), replace=True).tolist())
 
     return once, rest_again
 

@@ -9,7 +9,8 @@ A setting is data: one TOML file in `hycal/bench/settings`, or any file of the s
     like       another setting: its entries are used where this one has none, and its images are drawn
     [orders]              other orders of learning, by name; the order of the file is called "default"
     [parameters.METHOD]   parameters of a method in this setting
-    [[domains]]           name, classes, shots (a number, or a list by seed), draws ("random" or "numpy")
+    [[domains]]           name, classes, shots (a number, or a list by seed), draws ("random" or "numpy": the generator
+                          of the released code, and with it the order of the classes in a list of shots)
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ class DomainShots:
     name : str
     classes : int
     shots : int, or mapping of tuples
-        The same number for every class, or by seed one for each class, classes in the order in which they first appear
-        among the training images.
+        The same number for every class, or by seed one for each class, in the order of `draws`.
     draws : {"random", "numpy"}
-        Which generator the released code draws this domain with.
+        Which generator the released code draws this domain with, and which class comes first: the one whose image is
+        the first of the training images ("random"), or the one with the lowest label ("numpy").
     """
 
     name: str

@@ -1,11 +1,13 @@
 """Views: data for figures that need the embeddings, which cells do not hold.
 
 There is one JSON file for each setting that HyCal was run on, with the manifest of that run. It holds positions of
-class means among test images (t-SNE), and the cosine similarity and Mahalanobis distance of test images.
+class means among test images (t-SNE), the cosine similarity and Mahalanobis distance of test images, the rank of their
+class by each, and example images where the embeddings came with some.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ from hycal.classifiers import HyCal
 from hycal.errors import HyCalError
 from hycal.validation import Doubles
 
-FORMAT = 1
+FORMAT = 2
 _IMAGES = 600  # test images drawn among the class means
 _POINTS = 2000  # test images in the scatter of both measures
 _NO_SPREAD = 1e-6
@@ -64,10 +66,14 @@ class View:
         By the method whose space is projected.
     cosine, distance : ndarrays of shape (n,)
         Both measures between a test image and its own class, for some test images.
+    ranks : ndarray of shape (n, 2)
+        Place of the own class among all, by cosine and by distance; 1 is the best.
     right : ndarray of shape (n, 3), bool
         Whether cosine, distance and the blend of both are right.
     agreement : dict
         Number of test images, of all, by the measures that are right: "cosine mahalanobis dynamic", "" for none.
+    examples : dict
+        Some training images of each domain that has them, as JPEG files in base64.
     manifest : dict
         Everything that the view depends on.
     """
@@ -80,8 +86,10 @@ class View:
     maps: Mapping[str, Projection]
     cosine: Doubles
     distance: Doubles
+    ranks: npt.NDArray[np.int64]
     right: npt.NDArray[np.bool_]
     agreement: Mapping[str, int]
+    examples: Mapping[str, Sequence[str]]
     manifest: Mapping[str, Any]
 
 
@@ -100,11 +108,12 @@ def make_view(
 ) -> bytes:
     """Return the bytes of a view's file."""
     width = domains[0].train_x.shape[1]
-    ranpac = Variant("RanPAC").parameters(cell.setting, text=False)
+    ranpac = Variant("RanPAC").parameters(cell.setting, text=False, seed=cell.seed)
     features = Relu.gaussian(width, ranpac["n_components"], ranpac["random_state"])
     document = {
         "manifest": content,
         "maps": {"HyCal": _map(Identity(width), domains, samples), "RanPAC": _map(features, domains, samples)},
+        "examples": {domain.name: domain.examples for domain in domains if domain.examples},
         **_measures(cell, domains, samples),
     }
     return (json.dumps(document, sort_keys=True) + "\n").encode()
@@ -147,9 +156,12 @@ def _measures(cell: Cell, domains: Sequence[BenchDomain], samples: Mapping[str, 
     shown = slice(None, None, -(-len(queries) // _POINTS))
     cosine, distance = classifier.measures(queries[shown])
     own = np.searchsorted(classifier.classes_, truth[shown])[:, None]
+    own_cosine, own_distance = (np.take_along_axis(measure, own, axis=1) for measure in (cosine, distance))
+    ranks = 1 + np.stack([(cosine > own_cosine).sum(axis=1), (distance < own_distance).sum(axis=1)], axis=1)
     return {
-        "cosine": np.take_along_axis(cosine, own, axis=1)[:, 0].round(4).tolist(),
-        "distance": np.take_along_axis(distance, own, axis=1)[:, 0].round(1).tolist(),
+        "cosine": own_cosine[:, 0].round(4).tolist(),
+        "distance": own_distance[:, 0].round(1).tolist(),
+        "ranks": ranks.tolist(),
         "right": right[shown].tolist(),
         "agreement": {name: who.count(name) for name in sorted(set(who))},
     }
@@ -172,9 +184,16 @@ def read_view(path: Path) -> View:
             },
             cosine=np.array(document["cosine"]),
             distance=np.array(document["distance"]),
+            ranks=np.array(document["ranks"], dtype=np.int64).reshape(-1, 2),
             right=np.array(document["right"], dtype=np.bool_),
             agreement=document["agreement"],
+            examples={name: [_base64(image) for image in images] for name, images in document["examples"].items()},
             manifest=about,
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HyCalError(f"{path} is not a view of `hycal bench run`: {error!r}. Delete it and run again.") from None
+
+
+def _base64(text: str) -> str:
+    """Return the text, which is written into a page as it is; an error if it is not base64."""
+    return base64.b64encode(base64.b64decode(text, validate=True)).decode()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from hycal.algebra.background import Background
 from hycal.algebra.cost import Addition, covariance_factor
@@ -18,7 +17,7 @@ from hycal.algebra.fusion import FUSIONS
 from hycal.algebra.gaussians import GaussianOptions
 from hycal.algebra.gaussians_held_out import own_without_each
 from hycal.algebra.patched_bank import Bank, bank_of
-from hycal.algebra.scores import blend_log_odds, shot_weights, standardise
+from hycal.algebra.scores import BY_RANGE, BY_Z_SCORES, Calibration, shot_weights
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
 from hycal.estimator import Interval, StrOptions
@@ -35,16 +34,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Rule:
-    """One reading of the method: the regularised covariance R = a S + delta I, and who may use the distance."""
+    """One reading of the method: the regularised covariance R = a S + delta I, and who may use the distance.
+
+    `centre` is the centre of a class, `calibration` how both measures become comparable.
+    """
 
     scale: float
     ridge: float
-    gated: bool
+    gated: bool = False
+    centre: str = "direction"
+    calibration: Calibration = BY_Z_SCORES
 
 
 _RULES: Mapping[str, Callable[[float, float], _Rule]] = {
-    "paper": lambda reg, gamma: _Rule(scale=1.0 - reg, ridge=reg * gamma, gated=False),
-    "released": lambda reg, gamma: _Rule(scale=1.0, ridge=reg, gated=True),
+    "paper": lambda reg, gamma: _Rule(1.0 - reg, reg * gamma),
+    "released": lambda reg, gamma: _Rule(1.0, reg, gated=True),
+    "literal": lambda reg, gamma: _Rule(1.0 - reg, reg * gamma, centre="mean", calibration=BY_RANGE),
 }
 
 _METRICS: Mapping[str, Callable[[npt.NDArray[Any], float, float], Doubles]] = {
@@ -65,11 +70,14 @@ class Explanation:
     cosine, distance : ndarrays of shape (n, C)
         Cosine of the query and the class mean, and squared Mahalanobis distance.
     z_cosine, z_closeness : ndarrays of shape (n, C)
-        The cosine, and minus the distance, as z-scores over the classes.
+        The cosine, and minus the distance, as z-scores over the classes; under the literal rule the cosine as it is,
+        and the closeness in [0, 1].
     log_odds : ndarray of shape (n, C)
-        The decision function: log-odds of s_c.
+        The decision function: log-odds of s_c; under the literal rule s_c.
     weight : ndarray of shape (C,)
         w_c: how much the distance counts. The rest, 1 - w_c, is the cosine's.
+    calibration : Calibration
+        Of the rule.
     """
 
     cosine: Doubles
@@ -78,22 +86,21 @@ class Explanation:
     z_closeness: Floats
     log_odds: Floats
     weight: Doubles
+    calibration: Calibration
 
     @cached_property
     def cosine_level(self) -> Doubles:
-        """The cosine as a level among the classes, in [0, 1]: the Gaussian CDF of its z-score."""
-        level: Doubles = ndtr(self.z_cosine.astype(np.float64))
-        return level
+        """The cosine as a level among the classes, in [0, 1]: the Gaussian CDF of its z-score. Literal: the cosine."""
+        return self.calibration.level(self.z_cosine.astype(np.float64))
 
     @cached_property
     def distance_level(self) -> Doubles:
         """The distance as a level among the classes, in [0, 1], larger is nearer."""
-        level: Doubles = ndtr(self.z_closeness.astype(np.float64))
-        return level
+        return self.calibration.level(self.z_closeness.astype(np.float64))
 
     @property
     def score(self) -> Doubles:
-        """s_c, in [0, 1]: `scipy.special.expit` of the decision function."""
+        """s_c: `scipy.special.expit` of the decision function, or under the literal rule the decision function."""
         return self.weight * self.distance_level + (1.0 - self.weight) * self.cosine_level
 
 
@@ -132,9 +139,11 @@ class HyCal(IncrementalClassifier):
         Scale of its identity part; only the paper's rule has it.
     fusion : {"sum", "concat", "image"}, default="sum"
         How image and text embedding are paired; "image" needs no text.
-    rule : {"paper", "released"}, default="paper"
+    rule : {"paper", "released", "literal"}, default="paper"
         Paper: a = 1 - reg, delta = reg gamma, and every class is blended. Released code: a = 1, delta = reg, and
-        classes with fewer than alpha samples use the cosine alone. A class of one sample has S = 0 under both.
+        classes with fewer than alpha samples use the cosine alone. Literal: the paper's text without what it takes
+        from the code; mu_c is the plain mean, and s_c = w_c (1 - d_c) + (1 - w_c) cos(z, mu_c) with d_c the distance
+        scaled to [0, 1] over the candidates. A class of one sample has S = 0 under all.
     metric : {"dynamic", "cosine", "mahalanobis", "average"}, default="dynamic"
         The blend, or one of the paper's ablations.
 
@@ -255,21 +264,24 @@ class HyCal(IncrementalClassifier):
             z_closeness=np.empty(shape, np.float32),
             log_odds=np.empty(shape, np.float32),
             weight=self.weights(snapshot.records.counts),
+            calibration=self._rule.calibration,
         )
 
         def measure(rows: slice) -> None:
             cosines, closeness = self._evaluate(snapshot.value, bank, queries[rows], None)
             found.cosine[rows, order] = cosines.T
             found.distance[rows, order] = -closeness.T / self._rule.ridge
-            found.z_cosine[rows, order] = standardise(cosines).T
-            found.z_closeness[rows, order] = standardise(closeness).T
-            found.log_odds[rows, order] = blend_log_odds(cosines, closeness, weights).T
+            found.z_cosine[rows, order] = found.calibration.of_cosine(cosines).T
+            found.z_closeness[rows, order] = found.calibration.of_closeness(closeness).T
+            found.log_odds[rows, order] = found.calibration.blend(cosines, closeness, weights).T
 
         run_in_chunks(measure, len(queries), numbers_per_row=len(order))
         return found
 
     def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
         """Add both measures and their blend."""
+        if self.rule == "literal":
+            raise HyCalError('A model with rule="literal" cannot be exported to ONNX. Set rule="paper" first.')
         if snapshot.records.unseen:
             raise HyCalError(
                 "Classes that were only announced have no Gaussian to export. Learn images of them, or forget them."
@@ -296,7 +308,7 @@ class HyCal(IncrementalClassifier):
     def derive(self, records: Records, previous: _Model | None) -> _Model:
         """Return the bank of Gaussians; only classes that changed are built again."""
         rule = self._rule
-        options = GaussianOptions(FUSIONS[self.fusion], rule.scale, rule.ridge)
+        options = GaussianOptions(FUSIONS[self.fusion], rule.scale, rule.ridge, rule.centre)
         bank = bank_of(records.ordered, options, None if previous is None else previous.bank)
         return _Model(bank, Background.of(records.ordered, options) if records.unseen else None)
 
@@ -320,7 +332,7 @@ class HyCal(IncrementalClassifier):
             blend = np.repeat(weights[:, None], len(part.rows), axis=1)
             cosines[own], closeness[own] = own_cosines[part.rows], own_closeness[part.rows]
             blend[own] = own_weights[rows]
-            scores[rows, bank.order] = blend_log_odds(standardise(cosines), standardise(closeness), blend).T
+            scores[rows, bank.order] = self._blend(cosines, closeness, blend).T
 
         run_in_chunks(score, len(samples.rows), numbers_per_row=len(weights))
         return scores
@@ -333,11 +345,15 @@ class HyCal(IncrementalClassifier):
 
         def score(rows: slice) -> None:
             cosines, closeness = self._evaluate(derived, bank, X[rows], columns)
-            blended = blend_log_odds(standardise(cosines), standardise(closeness), weights)
-            scores[bank.order, rows] = blended
+            scores[bank.order, rows] = self._blend(cosines, closeness, weights)
 
         run_in_chunks(score, len(X), numbers_per_row=len(weights))
         return scores.T
+
+    def _blend(self, cosines: Floats, closeness: Floats, weights: Doubles) -> Floats:
+        """Return the scores, of shape (C, n); both measures are normalised in place."""
+        calibration = self._rule.calibration
+        return calibration.blend(calibration.of_cosine(cosines), calibration.of_closeness(closeness), weights)
 
     @staticmethod
     def _evaluate(

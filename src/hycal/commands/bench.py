@@ -96,7 +96,9 @@ def run_command(
 @report_errors
 def embed_command(
     settings: Annotated[list[str], typer.Argument(help="Settings whose data sets are embedded.")],
-    root: Annotated[Path, typer.Option(help="Folder that holds one folder for each data set, by its name.")],
+    root: Annotated[
+        Path, typer.Option(help="Folder that holds one folder for each data set, by its name, or as CoOp calls it.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder for one DOMAIN.npz each; pass it to `run --embeddings`.")],
     encoder: Annotated[str, typer.Option(help="An encoder of `hycal encoders list`.")] = "clip-vit-b16",
 ) -> None:
@@ -108,6 +110,8 @@ def embed_command(
     Example: hycal bench embed high-scale --root ~/data --out embeddings
     """
     from hycal.bench.domains import embed_domain, is_embedded, write_domain
+    from hycal.data.catalog import find_dataset
+    from hycal.data.layouts import dataset_folder
     from hycal.embedding import EmbeddingCache
     from hycal.embedding.cache import embeddings_folder
     from hycal.encoders import load_encoder
@@ -118,7 +122,8 @@ def embed_command(
     wanted = [name for name in names if not is_embedded(name, out, model)]
     with EmbeddingCache.of(model, embeddings_folder()) as store:
         for name in wanted:
-            domain, skipped = embed_domain(name, root.expanduser() / name, model, store=store)
+            folder = dataset_folder(find_dataset(name), root.expanduser())
+            domain, skipped = embed_domain(name, folder, model, store=store)
             for skip in skipped:
                 print_line(console, f"{skip.name}: {skip.reason}", label="skipped", style="yellow", separator=" ")
             path = write_domain(out, domain)

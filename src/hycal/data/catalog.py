@@ -22,16 +22,19 @@ class Download:
         "md5" or "sha256", and the hex digits; None if none is published.
     inside : str
         An archive inside the archive, which is unpacked too; "" for none.
+    name : str
+        Of the file; "" for the last part of the URL.
     """
 
     url: str
     checksum: tuple[str, str] | None
     inside: str = ""
+    name: str = ""
 
     @property
     def filename(self) -> str:
-        """The last part of the URL."""
-        return self.url.rsplit("/", 1)[-1]
+        """The name of the file, once it is there."""
+        return self.name or self.url.rsplit("/", 1)[-1]
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,10 @@ class DataSetSpec:
     official_images: Mapping[str, int] = field(default_factory=dict)
     class_names: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    edition: str = ""
     split_file: str = ""
+    split_url: str = ""
     split_images: str = ""
     folder: str = ""
     ignore: tuple[str, ...] = ()
@@ -95,7 +101,7 @@ def prompts(spec: DataSetSpec, class_names: Sequence[str]) -> list[str]:
 def _spec(name: str, entry: dict[str, Any]) -> DataSetSpec:
     plain = dict(entry)
     plain["files"] = tuple(_download(file) for file in entry.get("files", ()))
-    for key in ("class_names", "ignore"):
+    for key in ("aliases", "class_names", "ignore"):
         plain[key] = tuple(entry.get(key, ()))
     return DataSetSpec(name=name, **plain)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hycal.data.catalog import DataSetSpec, find_dataset
-from hycal.data.layouts import read_dataset
+from hycal.data.layouts import read_dataset, unlike_paper
 from hycal.data.layouts.files import find_split_file
 from hycal.data.samples import ImageSet
 from hycal.embedding.decoding import decode
@@ -46,14 +46,13 @@ def check_dataset(name: str, root: str | os.PathLike[str]) -> DataReport:
     there = [_summary(images)]
     if split is not None:
         there.append(f"split: CoOp's, {split}")
-    elif spec.split_file:
-        there.append(f"split: the publisher's; the paper uses CoOp's, {spec.split_file}, which is not there")
+    lacking = unlike_paper(spec, base)
     expected = spec.images if split is not None or not spec.official_images else spec.official_images
     absent, broken = _files(images)
     return DataReport(
         spec.title,
         tuple(there),
-        tuple(absent),
+        (*([lacking] if lacking else []), *absent),
         (*_counts(spec, images, expected), *broken, *_first_images(images)),
     )
 

@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 from hycal._version import __version__
 from hycal.data.archives import is_archive, unpack
 from hycal.data.catalog import DataSetSpec, Download
+from hycal.data.layouts.files import split_counts
 from hycal.errors import HyCalError
 from hycal.storage.atomic import install
 
@@ -32,7 +34,7 @@ Watch = Callable[[int, int | None], None]
 
 
 def fetch(spec: DataSetSpec, folder: Path, *, say: Callable[[str], None], watch: Watch | None = None) -> None:
-    """Download every file of the data set `spec` into `folder`, verify it, and unpack the archives there.
+    """Download every file of the data set `spec` into `folder`, verify it, and unpack the archives; then CoOp's split.
 
     Parameters
     ----------
@@ -43,11 +45,6 @@ def fetch(spec: DataSetSpec, folder: Path, *, say: Callable[[str], None], watch:
     watch : callable, optional
         Called with the bytes so far and the total of the current download.
     """
-    if not spec.files:
-        raise HyCalError(
-            f"{spec.title} is no longer published at an address that can be fetched. Get it by hand, starting "
-            f"from {spec.home}, and check it with `hycal data check {spec.name} --root {folder}`."
-        )
     for item in spec.files:
         mark = folder / f".{item.filename}.unpacked"
         if mark.exists():
@@ -64,6 +61,29 @@ def fetch(spec: DataSetSpec, folder: Path, *, say: Callable[[str], None], watch:
             count = _unpack(item, path, folder)
             mark.touch()  # last, so that a killed run unpacks again
             say(f"{path}: {count:,} files unpacked; the archive itself is no longer needed")
+    if spec.split_url:
+        _fetch_split(spec, folder, say, watch)
+    if not spec.files:
+        raise HyCalError(
+            f"The images of {spec.title} are no longer published at an address that can be fetched. Get them by hand, "
+            f"starting from {spec.home}, and check them with `hycal data check {spec.name} --root {folder}`."
+        )
+
+
+def _fetch_split(spec: DataSetSpec, folder: Path, say: Callable[[str], None], watch: Watch | None) -> None:
+    """Download CoOp's split file; what it lists is compared with the table of data sets."""
+
+    def difference(path: Path) -> str | None:
+        try:
+            found = split_counts(path)
+        except HyCalError as error:
+            return str(error)
+        return None if found == spec.images else f"it lists {found} images; expected {dict(spec.images)}"
+
+    say(spec.split_url)
+    item = Download(spec.split_url, None, name=spec.split_file)
+    path = download(item, folder, watch=watch, difference=difference)
+    say(f"{path}: CoOp's split, {sum(spec.images.values()):,} images")
 
 
 def _unpack(item: Download, path: Path, folder: Path) -> int:
@@ -74,7 +94,14 @@ def _unpack(item: Download, path: Path, folder: Path) -> int:
     return count
 
 
-def download(item: Download, folder: Path, *, watch: Watch | None = None, pause: float = _PAUSE) -> Path:
+def download(
+    item: Download,
+    folder: Path,
+    *,
+    watch: Watch | None = None,
+    pause: float = _PAUSE,
+    difference: Callable[[Path], str | None] | None = None,
+) -> Path:
     """Download `item` into `folder` and return its path; a correct file that is there already is kept.
 
     Parameters
@@ -86,13 +113,16 @@ def download(item: Download, folder: Path, *, watch: Watch | None = None, pause:
         Called with the bytes so far and the total, if the server states it.
     pause : float
         Seconds before the first new try after a network error; doubled each time.
+    difference : callable, optional
+        Returns how a file differs from the published one, or None; by default its checksum is compared.
     """
+    compare = difference or partial(_difference, item)
     if urlsplit(item.url).scheme not in ("http", "https"):
         raise HyCalError(f"Cannot fetch {item.url}: expected an http or https address.")
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / item.filename
     if target.is_file():
-        wrong = _difference(item, target)
+        wrong = compare(target)
         if wrong:
             raise HyCalError(
                 f"{target} is not the published file: {wrong}. It is left as it is; move it away to fetch {item.url}."
@@ -100,7 +130,7 @@ def download(item: Download, folder: Path, *, watch: Watch | None = None, pause:
         return target
     part = target.with_name(f"{target.name}.part")
     _fetch_all(item, part, watch, pause)
-    wrong = _difference(item, part)
+    wrong = compare(part)
     if wrong:
         part.unlink()
         _tag_file(part).unlink(missing_ok=True)
@@ -127,7 +157,7 @@ def _fetch_all(item: Download, part: Path, watch: Watch | None, pause: float) ->
             if error.code < 500:
                 raise HyCalError(
                     f"{item.url} answered {error.code} {error.reason}. Look for the file at the publisher's page "
-                    f"and put it in {part.parent}."
+                    f"and save it as {part.with_name(item.filename)}."
                 ) from None
             problem: Exception = error
         except _NETWORK_ERRORS as error:
@@ -137,7 +167,7 @@ def _fetch_all(item: Download, part: Path, watch: Watch | None, pause: float) ->
             came = f"the {_size(part):,} bytes that came are kept" if _size(part) else "nothing came"
             raise HyCalError(
                 f"{item.url} cannot be fetched: {getattr(problem, 'reason', problem)}; {came}. Check the network and "
-                f"run the command again to go on, or put the file in {part.parent} yourself."
+                f"run the command again to go on, or save the file as {part.with_name(item.filename)} yourself."
             ) from None
         time.sleep(pause * 2**tries)
 

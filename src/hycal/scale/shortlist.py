@@ -67,6 +67,8 @@ class Shortlist:
     """
 
     def __init__(self, model: HyCal, *, nearest: int = 128, sample: int | None = None) -> None:
+        if model.rule == "literal":
+            raise HyCalError('A shortlist needs z-scores, and rule="literal" has none. Set rule="paper" first.')
         current = model.snapshot()
         self._model, self._records = model, current.records
         self._bank: GaussianBank = current.value.bank.whole

@@ -17,7 +17,7 @@ import numpy as np
 from hycal.bench import metrics
 from hycal.bench.cells import CellResult, read_cell
 from hycal.bench.efficiency import Measured, read_efficiency
-from hycal.bench.methods import parse_variant, shown_apart
+from hycal.bench.methods import RANDOM_STATE, parse_variant, shown_apart
 from hycal.bench.published import PublishedCell, find_published
 from hycal.bench.runner import CELLS, VIEWS
 from hycal.bench.settings import DEFAULT_ORDER
@@ -47,7 +47,8 @@ UNRANKED = ("last:sigma", "average:sigma")
 
 _TABLE = ("setting", "order", "protocol")
 #: Entries of a manifest that must be equal in all runs of a table, or in those of one seed or one method of it.
-#: The hash of the embeddings covers their text; the name of the setting covers its sampling.
+#: The hash of the embeddings covers their text; the name of the setting covers its sampling. The random state of a
+#: method is no entry of its parameters here: it is drawn by the seed.
 _SAME = {
     "domains": _TABLE,
     "embeddings": _TABLE,
@@ -60,13 +61,17 @@ _NAMED = 5  # files that a message lists
 
 @dataclass(frozen=True)
 class Value:
-    """Mean over seeds with its 95% interval, the number of seeds, and the published number of the same cell."""
+    """Mean over seeds with its 95% interval, the number of seeds, and the published number of the same cell.
+
+    `digits` are written behind the point.
+    """
 
     mean: float
     interval: float
     seeds: int
     published: PublishedCell | None = None
     rank: str = ""
+    digits: int = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +124,15 @@ class Group:
         number = float(of[column](run.Z) if column in of else run.Z[run.domains.index(domain)])
         printed = find_published(self.published_name, "ZeroShot", column.replace("last", "zero-shot"))
         return _value([] if np.isnan(number) else [number], printed)
+
+    def images(self, column: str) -> Value:
+        """Return the training images of the first seed, for a column of Last accuracy of a domain, or of the gap."""
+        run = next(iter(self.runs.values()))[0]
+        _, _, domain = column.partition(":")
+        known = {**dict(zip(run.domains, map(float, run.samples), strict=True)), "gap": metrics.gap(run.samples)}
+        name = column if column == "gap" else domain
+        printed = find_published(self.published_name, "training images", f"images:{name}")
+        return Value(known.get(name, float("nan")), float("nan"), 1, printed, digits=0)
 
     @property
     def published_name(self) -> str:
@@ -210,10 +224,15 @@ def _check_agreement(manifests: Mapping[Path, Mapping[str, Any]]) -> None:
         found: dict[tuple[object, ...], dict[str, list[Path]]] = {}
         for path, about in manifests.items():
             by_value = found.setdefault(tuple(about.get(name) for name in among), {})
-            by_value.setdefault(json.dumps(about.get(entry), sort_keys=True), []).append(path)
+            by_value.setdefault(_as_text(about.get(entry)), []).append(path)
         for by_value in found.values():
             if len(by_value) > 1:
                 raise HyCalError(_disagreement(entry, list(by_value.values())))
+
+
+def _as_text(entry: Any) -> str:
+    plain = {key: value for key, value in entry.items() if key != RANDOM_STATE} if isinstance(entry, dict) else entry
+    return json.dumps(plain, sort_keys=True)
 
 
 def _disagreement(entry: str, agreeing: list[list[Path]]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from hycal.bench.report.blocks import Block, Column, NotRun, Row, make_table
 from hycal.bench.report.results import Group, Results, Value, table_place
@@ -13,6 +15,7 @@ from hycal.bench.settings import DEFAULT_ORDER, load_setting
 FAMILIES = {"the paper's data": "", "bundled xd8": "xd8-"}
 IMBALANCES = {"Balanced": "balanced", "Cross-scale": "cross-scale", "High-scale": "high-scale"}
 EMBEDDINGS = "EMBEDDINGS"
+ExtraRow = Callable[[Group, str], Value]
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ def combine(
     *,
     belongs: Callable[[Group, str], bool],
     run: str = "",
-    zero_shot: bool = False,
+    extra: Mapping[str, ExtraRow] | None = None,
 ) -> list[Block]:
     """Return the table of the parts that have results, and a note that says how to run the others.
 
@@ -53,8 +56,9 @@ def combine(
         Says of a group and a method whether the table has it.
     run : str
         Methods that the note asks for; see `run_command`.
-    zero_shot : bool
-        Whether a last row shows zero-shot accuracy.
+    extra : mapping, optional
+        Rows below those of the methods, by their names: from a group and a column to the value. A row without any
+        number of ours is left out.
     """
     found = {part: group for part in parts if (group := results.find(part.group)) is not None}
     groups = list(found.values())
@@ -66,9 +70,11 @@ def combine(
         columns = [
             Column(name, part.head, found[part]) for part in parts if part not in absent for name in part.columns
         ]
-        more: list[Row] = []
-        if zero_shot and any(group.has_text for group in groups):
-            more = [("zero-shot, all names", tuple(_group(column).zero_shot(column.name) for column in columns))]
+        rows: list[Row] = [
+            (name, tuple(value(_group(column), column.name) for column in columns))
+            for name, value in (extra or {}).items()
+        ]
+        more = [row for row in rows if any(not np.isnan(value.mean) for value in row[1])]
         protocols = dict.fromkeys(group.protocol for group in groups)
         about = f"Protocol {', '.join(protocols)}. {caption}".strip()
         blocks.append(make_table(title, about, columns, methods, _value, more))

@@ -63,7 +63,7 @@ def render(form: str, sections: Sequence[Section]) -> str:
     return text if form == "html" else text[:-1]  # without the empty line after the last block
 
 
-def number(mean: float, interval: float) -> str:
+def number(mean: float, interval: float, digits: int = 2) -> str:
     """Return a mean with its interval as text.
 
     >>> number(63.504, 0.731), number(63.5, float("nan")), number(float("nan"), float("nan"))
@@ -71,17 +71,19 @@ def number(mean: float, interval: float) -> str:
     """
     if np.isnan(mean):
         return MISSING
-    return f"{mean:.2f}" if np.isnan(interval) else f"{mean:.2f} ± {interval:.2f}"
+    return f"{mean:.{digits}f}" if np.isnan(interval) else f"{mean:.{digits}f} ± {interval:.{digits}f}"
 
 
 def _cell(best: str, second: str, published: str, table: ResultTable, value: Value) -> str:
     """Return our number, marked by its rank, and the published one with the number of its note."""
-    text = {"best": best, "second": second}.get(value.rank, "{}").format(number(value.mean, value.interval))
+    ours = number(value.mean, value.interval, value.digits)
+    text = {"best": best, "second": second}.get(value.rank, "{}").format(ours)
     if value.published is None:
         return text
     error = value.published.error
     note = f" [{table.notes.index(error) + 1}]" if error else ""
-    return text + published.format(f"paper {number(value.published.value, value.published.interval)}{note}")
+    theirs = number(value.published.value, value.published.interval, value.digits)
+    return text + published.format(f"paper {theirs}{note}")
 
 
 def _tex(text: str) -> str:

@@ -9,10 +9,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from hycal.data.catalog import find_dataset
+from hycal.data.catalog import DataSetSpec, find_dataset
 from hycal.data.layouts import arrays, files
+from hycal.data.layouts.arrays import edition_files
 from hycal.data.layouts.files import find_split_file, read_split_file
-from hycal.data.layouts.lookup import Reader, how_to_get
+from hycal.data.layouts.lookup import Reader, dataset_folder, fetch_command, how_to_get
 from hycal.data.samples import ImageSet
 from hycal.errors import HyCalError
 
@@ -36,4 +37,22 @@ def read_dataset(name: str, root: str | os.PathLike[str]) -> ImageSet:
     return READERS[spec.layout](spec, base)
 
 
-__all__ = ["READERS", "read_dataset"]
+def unlike_paper(spec: DataSetSpec, root: Path) -> str:
+    """Return which file of the paper the copy below `root` lacks, and how to get it; "" if it lacks none.
+
+    `read_dataset` reads such a copy, with other images or under another split than the paper's.
+    """
+    if spec.split_file and find_split_file(spec, root) is None:
+        return (
+            f"{spec.title}: there is no {spec.split_file} below {root}; the paper uses this split, CoOp's. Save it "
+            f"there from {spec.split_url}, or run {fetch_command(spec, root)}"
+        )
+    if spec.edition and not edition_files(root, spec.edition):
+        return (
+            f"{spec.title}: there is no {spec.edition} below {root}; the paper uses this edition, and others have "
+            f"smaller images. To get it, run {fetch_command(spec, root)}"
+        )
+    return ""
+
+
+__all__ = ["READERS", "dataset_folder", "read_dataset", "unlike_paper"]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from hycal.data.catalog import DataSetSpec
 from hycal.data.layouts.lookup import Reader, below, find, how_to_get, need
@@ -56,23 +59,24 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
 
 
 def read_medmnist(spec: DataSetSpec, root: Path) -> ImageSet:
-    """organamnist*.npz ({train,val,test}_{images,labels}), or the files that MedMNIST's `save` exports."""
-    npz = _organ_files(root, ".npz")
-    if npz:
-        return _medmnist_npz(spec, npz[0])
-    listing = _organ_files(root, ".csv")
-    if listing:
-        return _medmnist_export(spec, listing[0])
-    raise HyCalError(
-        f"{spec.title}: there is no organamnist.npz, and no organamnist.csv beside a folder of exported images, "
-        f"below {root}; {how_to_get(spec, root)}."
-    )
+    """organamnist_224.npz ({train,val,test}_{images,labels}), or the files that MedMNIST's `save` exports.
+
+    Another edition, of smaller images, is read where this one is missing.
+    """
+    smaller = spec.edition.partition("_")[0]
+    found = [*edition_files(root, spec.edition), *edition_files(root, f"{smaller}*")]
+    if not found:
+        raise HyCalError(
+            f"{spec.title}: there is no {spec.edition}.npz, and no {spec.edition}.csv beside a folder of exported "
+            f"images, below {root}; {how_to_get(spec, root)}."
+        )
+    return _MEDMNIST_FORMS[found[0].suffix](spec, found[0])
 
 
-def _organ_files(root: Path, suffix: str) -> list[Path]:
-    """Return the files of the data set; first the 28-pixel edition, which has no size in its name."""
-    found = (path for folder in below(root) for path in folder.glob(f"organamnist*{suffix}"))
-    return sorted(found, key=lambda path: (len(path.name), path))
+def edition_files(root: Path, edition: str) -> list[Path]:
+    """Return the files of an edition of MedMNIST; first the arrays, then the lists of exported images."""
+    folders = list(below(root))
+    return [path for suffix in _MEDMNIST_FORMS for folder in folders for path in sorted(folder.glob(edition + suffix))]
 
 
 def _medmnist_npz(spec: DataSetSpec, path: Path) -> ImageSet:
@@ -102,8 +106,29 @@ def _medmnist_export(spec: DataSetSpec, path: Path) -> ImageSet:
     return ImageSet(spec.name, spec.class_names, tuple(samples))
 
 
+_MEDMNIST_FORMS: Mapping[str, Reader] = {".npz": _medmnist_npz, ".csv": _medmnist_export}
+
+
+@dataclass(frozen=True, eq=False)
+class ResavedRow:
+    """A row of an array as the JPEG file that Pillow makes of it: the authors encode galaxies from such files."""
+
+    row: ImageRow
+
+    @property
+    def name(self) -> str:
+        """The array and the row."""
+        return self.row.name
+
+    def read(self) -> bytes:
+        """Return the JPEG file."""
+        buffer = io.BytesIO()
+        Image.fromarray(self.row.read()).save(buffer, "JPEG")
+        return buffer.getvalue()
+
+
 def read_galaxy10(spec: DataSetSpec, root: Path) -> ImageSet:
-    """Galaxy10_DECals.h5 with `images` and `ans`; 80/10/10 stratified by class, seed 42.
+    """Galaxy10_DECals.h5 with `images` and `ans`; 80/10/10 stratified by class, seed 42; images saved as JPEG.
 
     The file stays open as long as the samples exist: its 3.5 GB of pixels are read row by row.
     """
@@ -116,7 +141,7 @@ def read_galaxy10(spec: DataSetSpec, root: Path) -> ImageSet:
         raise HyCalError(f"{path} is not the Galaxy10 DECaLS file: {error}. Get it again.") from None
     splits = galaxy_splits(labels)
     samples = tuple(
-        Sample(ImageRow(images, index, path.name), int(label), split)
+        Sample(ResavedRow(ImageRow(images, index, path.name)), int(label), split)
         for index, (label, split) in enumerate(zip(labels, splits, strict=True))
     )
     return ImageSet(spec.name, spec.class_names, samples)

@@ -208,7 +208,7 @@ def read_split_file(spec: DataSetSpec, root: Path) -> ImageSet:
     names: dict[int, str] = {}
     samples = []
     for split in _PARTS:
-        for entry in content.get(split, ()):
+        for entry in content[split]:
             file, label, name = _split_entry(entry, path)
             if names.setdefault(label, name) != name:
                 raise HyCalError(f"{path} calls class {label} both {names[label]!r} and {name!r}. Get the file again.")
@@ -218,12 +218,18 @@ def read_split_file(spec: DataSetSpec, root: Path) -> ImageSet:
     return ImageSet(spec.name, tuple(names[label] for label in sorted(names)), tuple(samples))
 
 
+def split_counts(path: Path) -> dict[str, int]:
+    """Return the number of images that a split file lists in each split."""
+    content = _load_split_file(path)
+    return {split: len(content[split]) for split in _PARTS}
+
+
 def _load_split_file(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise HyCalError(f"The split file {path} cannot be read: {error}. Get the file again.") from None
-    if not isinstance(content, dict) or not set(_PARTS) <= content.keys():
+    if not isinstance(content, dict) or not all(isinstance(content.get(split), list) for split in _PARTS):
         raise HyCalError(f"The split file {path} has no train, val and test lists. Get the file again.")
     return content
 

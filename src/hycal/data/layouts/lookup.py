@@ -38,6 +38,18 @@ def _folders(folder: Path) -> list[Path]:
         ]
 
 
+def dataset_folder(spec: DataSetSpec, root: Path) -> Path:
+    """Return the folder of a data set in `root`, which holds a folder for each: by its name, or by an alias."""
+    names = (spec.name, *spec.aliases)
+    found = next((root / name for name in names if (root / name).is_dir()), None)
+    if found is None:
+        raise HyCalError(
+            f"{root} has no folder {' or '.join(names)}; expected the files of {spec.title} in one of these. "
+            f"Check the path; {how_to_get(spec, root / spec.name)}."
+        )
+    return found
+
+
 def find(root: Path, relative: str) -> Path | None:
     """Return the nearest path ending in `relative` below `root`, or None."""
     return next((folder / relative for folder in below(root) if (folder / relative).exists()), None)
@@ -58,7 +70,12 @@ def how_to_get(spec: DataSetSpec, root: Path) -> str:
     """Return how to get a complete copy, as the end of a sentence."""
     if not spec.files:
         return f"see docs/data.md, and {spec.home} for where it comes from"
-    return f"see docs/data.md, or get it: `hycal data fetch {spec.name} --root {shlex.quote(str(root))}`"
+    return f"see docs/data.md, or get it: {fetch_command(spec, root)}"
+
+
+def fetch_command(spec: DataSetSpec, root: Path) -> str:
+    """Return the command that downloads a data set."""
+    return f"`hycal data fetch {spec.name} --root {shlex.quote(str(root))}`"
 
 
 def beside(spec: DataSetSpec, root: Path, folder: Path, relative: str) -> Path:

@@ -6,13 +6,13 @@ A new section is an entry of `COMPARISONS`; the report shows them in this order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hycal.bench.methods import find_study, parse_variant
 from hycal.bench.report.blocks import Block, Section
 from hycal.bench.report.results import Group, Results
 from hycal.bench.report.sections.setting import domain_tables
-from hycal.bench.report.tables import FAMILIES, IMBALANCES, Part, combine
+from hycal.bench.report.tables import FAMILIES, IMBALANCES, ExtraRow, Part, combine
 from hycal.bench.settings import DEFAULT_ORDER
 
 Belongs = Callable[[Group, str], bool]
@@ -29,7 +29,7 @@ class Comparison:
         Of each table.
     tables : mapping
         The parts of each table, by its title.
-    run, belongs, zero_shot
+    run, belongs, extra
         As for `combine`.
     other_orders : bool
         Whether tables by domain follow, for every setting in another order.
@@ -41,16 +41,14 @@ class Comparison:
     tables: Mapping[str, tuple[Part, ...]]
     run: str = ""
     belongs: Belongs = lambda group, method: method in group.methods
-    zero_shot: bool = False
+    extra: Mapping[str, ExtraRow] = field(default_factory=dict)
     other_orders: bool = False
 
     def section(self, results: Results) -> Section:
         """Return the section for these results."""
         blocks: list[Block] = []
         for title, parts in self.tables.items():
-            blocks += combine(
-                results, title, self.caption, parts, run=self.run, belongs=self.belongs, zero_shot=self.zero_shot
-            )
+            blocks += combine(results, title, self.caption, parts, run=self.run, belongs=self.belongs, extra=self.extra)
         for group in results.groups:
             if self.other_orders and group.order != DEFAULT_ORDER and group.methods:
                 blocks += domain_tables(group)
@@ -135,7 +133,8 @@ COMPARISONS = (
     Comparison(
         "two-domain",
         "Two domains (Table 1)",
-        "Last accuracy in percent: organs (11 classes), textures (47 classes), their mean and gap (less is better).",
+        "Last accuracy in percent: organs (11 classes), textures (47 classes), their mean and gap (less is better); "
+        "below, the training images of each.",
         {
             "Two domains (Table 1)": (
                 Part("General (10 shots)", "two-domain-general", _TWO_DOMAINS),
@@ -143,7 +142,7 @@ COMPARISONS = (
                 Part("Imbalanced (5 and 10 shots)", "two-domain-imbalanced", _TWO_DOMAINS),
             )
         },
-        zero_shot=True,
+        extra={"training images": Group.images, "zero-shot, all names": Group.zero_shot},
     ),
     Comparison(
         "fscil",

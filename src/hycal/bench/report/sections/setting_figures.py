@@ -54,14 +54,35 @@ def _curves(group: Group, name: str, label: str, of: Callable[[CellResult], list
     return out[0]
 
 
-def _panels(group: Group) -> tuple[int, int]:
-    columns = min(_IN_A_ROW, len(group.methods))
-    return -(-len(group.methods) // columns), columns
+def domain_curves(group: Group) -> str:
+    """Draw the accuracy on each domain from the step at which it is learned to the last, for every method."""
+    rows, columns = _panels(len(group.domains))
+    out: list[str] = []
+    with drawing(f"domains/{group.name}", out, rows=rows, columns=columns, size=(2.8 * columns, 2.4 * rows)) as axes:
+        for number, (ax, domain) in enumerate(zip(axes, group.domains, strict=False)):
+            steps = range(number + 1, len(group.domains) + 1)
+            for place, method in enumerate(group.methods):
+                accuracy = _mean(group.runs[method], lambda run: run.A)[number:, number]
+                ax.plot(steps, accuracy, label=method, markersize=3, linewidth=1.2, **style(place))
+            ax.set_title(domain, fontsize=9)
+            ax.set_xlim(0.7, len(group.domains) + 0.3)
+            if number % columns == 0:
+                ax.set_ylabel("accuracy (%)")
+            if number >= len(group.domains) - columns:
+                ax.set_xlabel("step")
+        handles = axes[0].get_legend_handles_labels()
+        axes[0].figure.legend(*handles, loc="outside lower center", ncols=6, frameon=False)
+    return out[0]
+
+
+def _panels(count: int) -> tuple[int, int]:
+    columns = min(_IN_A_ROW, count)
+    return -(-count // columns), columns
 
 
 def accuracy_matrices(group: Group) -> str:
     """Draw the accuracy matrix of every method: rows are steps, columns domains."""
-    rows, columns = _panels(group)
+    rows, columns = _panels(len(group.methods))
     out: list[str] = []
     with drawing(f"matrix/{group.name}", out, rows=rows, columns=columns, size=(3.1 * columns, 2.9 * rows)) as axes:
         for place, (ax, method) in enumerate(zip(axes, group.methods, strict=False)):
@@ -75,7 +96,7 @@ def accuracy_matrices(group: Group) -> str:
 
 def class_accuracy_by_shots(group: Group) -> str:
     """Draw the accuracy of classes after the last step over their shots: means of bins, and every class."""
-    rows, columns = _panels(group)
+    rows, columns = _panels(len(group.methods))
     out: list[str] = []
     with drawing(f"shots/{group.name}", out, rows=rows, columns=columns, size=(3.1 * columns, 2.4 * rows)) as axes:
         for place, (ax, method) in enumerate(zip(axes, group.methods, strict=False)):
@@ -142,6 +163,9 @@ class GroupFigure:
 FIGURES: Mapping[str, GroupFigure] = {
     "training images": GroupFigure(sample_distribution, "First seed."),
     "accuracy after each step": GroupFigure(accuracy_curves, "Mean over the domains learned so far, and over seeds."),
+    "accuracy on each domain after each step": GroupFigure(
+        domain_curves, "From the step at which the domain is learned; mean over seeds."
+    ),
     "forgetting after each step": GroupFigure(
         forgetting_curves, "Accuracy when learned less accuracy now, mean over earlier domains and seeds."
     ),

@@ -1,9 +1,10 @@
-"""Sections of the views: where class means lie among test images, and how cosine and Mahalanobis relate."""
+"""Sections of the views: example images, where class means lie among test images, and how both measures relate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from html import escape
 
 import numpy as np
 
@@ -22,6 +23,8 @@ _KINDS = {  # label: whether cosine, distance and the blend are right (None for 
 }
 _COLOUR = dict(zip(_KINDS, (COLOURS[4], COLOURS[2], COLOURS[0], COLOURS[6], COLOURS[10]), strict=True))
 _SPACES = {"HyCal": "embeddings (HyCal's space)", "RanPAC": "random ReLU features (RanPAC's space)"}
+_SIDE = 90  # pixels of an example image
+_EXAMPLES = "The first training image of some classes of each domain."
 _PROTOTYPES = (
     "Dots are test images, large marks the means of the classes' training images. t-SNE with the cosine, seed {}."
 )
@@ -30,9 +33,34 @@ _PROTOTYPES = (
 def views(results: Results) -> list[Section]:
     """Return a section of each kind of figure, with one figure for each view."""
     return [
+        _example_section(results),
         _section(results, "cosine-mahalanobis", "Cosine and Mahalanobis", _complementarity),
         _section(results, "prototypes", "Prototypes (t-SNE)", _prototypes),
     ]
+
+
+def _example_section(results: Results) -> Section:
+    """Return the images of the embeddings that came with some; the bundled ones have none."""
+    shown = [view for view in results.views if view.examples]
+    figures = (
+        FigureBlock(f"{view.setting}: example images", _EXAMPLES, partial(_draw_examples, view)) for view in shown
+    )
+    reason = "Embeddings of your own copies come with some; the bundled embeddings have none:"
+    missing = NotRun("Example images", reason, (run_command(["high-scale"], "HyCal"),))
+    return Section("examples", "Example images", tuple(figures) or (missing,))
+
+
+def _draw_examples(view: View) -> str:
+    """Draw one row of thumbnails for each domain."""
+    most = max(map(len, view.examples.values()))
+    parts = []
+    for row, (domain, images) in enumerate(view.examples.items()):
+        parts.append(f'<text x="0" y="{_SIDE * (row + 0.55):g}">{escape(domain)}</text>')
+        for column, image in enumerate(images):
+            place = f'x="{_SIDE * (column + 1):g}" y="{_SIDE * row:g}" width="{_SIDE - 4}" height="{_SIDE - 4}"'
+            parts.append(f'<image {place} href="data:image/jpeg;base64,{image}"/>')
+    size = f'width="{_SIDE * (most + 1)}" height="{_SIDE * len(view.examples)}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-size="13" fill="currentColor">{"".join(parts)}</svg>'
 
 
 def _section(results: Results, anchor: str, title: str, figure: Callable[[View], FigureBlock]) -> Section:
@@ -44,27 +72,25 @@ def _complementarity(view: View) -> FigureBlock:
     totals = _totals(view)
     apart = 100.0 * (totals["cosine only"] + totals["Mahalanobis only"]) / sum(totals.values())
     caption = (
-        "Left: both measures between a test image and its own class, coloured by who answers right. Right: who answers "
-        f"right, all test images, seed {view.seed}. On {apart:.1f}% of them exactly one of the two measures is right."
+        "Left: both measures between a test image and its own class, coloured by who answers right. Middle: the rank "
+        "of the own class by each measure; 1 is a right answer. Right: who answers right, all test images, seed "
+        f"{view.seed}. On {apart:.1f}% of them exactly one of the two measures is right."
     )
     return FigureBlock(f"{view.setting}: relation and agreement", caption, partial(_draw_complementarity, view, totals))
 
 
 def _draw_complementarity(view: View, totals: dict[str, int]) -> str:
     out: list[str] = []
-    with drawing(f"complementarity/{view.setting}", out, columns=2, size=(10.0, 4.2)) as (left, right):
+    with drawing(f"complementarity/{view.setting}", out, columns=3, size=(14.0, 4.2)) as (left, middle, right):
         for kind, pattern in _KINDS.items():
             rows = np.all([view.right[:, i] == want for i, want in enumerate(pattern) if want is not None], axis=0)
-            left.scatter(
-                view.cosine[rows],
-                view.distance[rows],
-                s=9,
-                alpha=0.7,
-                linewidths=0,
-                color=_COLOUR[kind],
-                label=kind,
-                rasterized=True,
-            )
+            look = {"s": 9, "alpha": 0.7, "linewidths": 0, "color": _COLOUR[kind], "label": kind, "rasterized": True}
+            left.scatter(view.cosine[rows], view.distance[rows], **look)
+            middle.scatter(*view.ranks[rows].T, **look)
+        middle.set_xscale("log")
+        middle.set_yscale("log")
+        middle.set_xlabel("rank of the own class by cosine")
+        middle.set_ylabel("rank of the own class by distance")
         left.set_yscale("log")
         left.set_xlabel("cosine with the own class")
         left.set_ylabel("squared Mahalanobis distance to the own class")
