@@ -157,7 +157,9 @@ def _compute_cell(work: _Work, out: Path) -> None:
     text = all(domain.text is not None for domain in work.domains)
     setting, variant = work.cell.setting, work.cell.variant
     classifier = variant.build(setting, text=text)
-    outcome = run_stream(classifier, work.domains, work.samples, setting.protocol, tuned=variant.tuned)
+    outcome = run_stream(
+        classifier, work.domains, work.samples, setting.protocol, tuned=variant.tuned, tests=setting.tests
+    )
     zero_shot = zero_shot_correct(work.domains)
     seconds = {"seconds": round(time.perf_counter() - began, 3)}
     write_whole(out / TIMING / work.cell.place, json.dumps(seconds).encode())

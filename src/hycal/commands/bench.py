@@ -113,7 +113,7 @@ def embed_command(
     from hycal.encoders import load_encoder
 
     console = Console()
-    names = dict.fromkeys(domain.name for name in settings for domain in load_setting(name).domains)
+    names = dict.fromkeys(data_set for name in settings for data_set in load_setting(name).data_sets)
     model = load_encoder(encoder)
     wanted = [name for name in names if not is_embedded(name, out, model)]
     with EmbeddingCache.of(model, embeddings_folder()) as store:
