@@ -1,8 +1,9 @@
 """One cell of the grid: a setting, an order, a seed and a method, with its result as a small JSON file.
 
-A file holds counts rather than percentages, the calibration error, and which test images are right. It holds nothing that changes from run to run,
-so equal inputs give equal bytes; the seconds that the cell took are in another file, in `timing`. The manifest lists
-everything that the result depends on. A cell runs only if there is no file with the manifest that it would write.
+A file holds counts rather than percentages, the calibration error, and which test images are right. It holds nothing
+that changes from run to run, so equal inputs give equal bytes; the seconds that the cell took are in another file, in
+`timing`. The manifest lists everything that the result depends on. A cell runs only if there is no file with the
+manifest that it would write.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ def encode(
         "asked": [len(domain.test_y) for domain in domains],
         "zero_shot": zero_shot,
         "alone": outcome.alone,
-        "right": [np.packbits(hit).tobytes().hex() for hit in outcome.right],
+        "right": [pack_hits(hits) for hits in outcome.right],
         "classes": classes,
         "calibration_error": round(outcome.calibration_error, _DIGITS),
         "state_bytes": outcome.nbytes,
@@ -208,7 +209,7 @@ def read_cell(path: Path) -> CellResult:
             Z=_percent(document["zero_shot"]) / asked,
             asked=tuple(document["asked"]),
             alone=_percent(document.get("alone", [None] * len(asked))) / asked,
-            right=tuple(map(_hits, document.get("right", []), document["asked"])),
+            right=tuple(map(unpack_hits, document.get("right", []), document["asked"])),
             classes={
                 k: (shots, 100.0 * right / total if total else np.nan)
                 for k, (shots, right, total) in document["classes"].items()
@@ -224,8 +225,17 @@ def read_cell(path: Path) -> CellResult:
         raise HyCalError(f"{path} is not a result of `hycal bench run`: {error!r}. Delete it and run again.") from None
 
 
-def _hits(packed: str, asked: int) -> npt.NDArray[np.bool_]:
-    """Return which test images are right, from eight to a byte in hexadecimal digits."""
+def pack_hits(hits: npt.NDArray[np.bool_]) -> str:
+    """Return which test images are right as hexadecimal digits, eight images to a byte.
+
+    >>> pack_hits(np.array([True, False, False, False, False, False, False, True, True]))
+    '8180'
+    """
+    return np.packbits(hits).tobytes().hex()
+
+
+def unpack_hits(packed: str, asked: int) -> npt.NDArray[np.bool_]:
+    """Return the hits that `pack_hits` packed, by the number of images."""
     return np.unpackbits(np.frombuffer(bytes.fromhex(packed), dtype=np.uint8), count=asked).astype(np.bool_)
 
 

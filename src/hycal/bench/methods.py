@@ -19,16 +19,20 @@ import itertools
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any
 
+import numpy as np
+from sklearn.base import clone
+
 from hycal.base import IncrementalClassifier
-from hycal.bench.settings import Setting
+from hycal.bench.settings import Setting, load_setting
 from hycal.classifiers import METHODS
 from hycal.classifiers.registry import profile_parameters
 from hycal.errors import HyCalError
+from hycal.testing.streams import Stream, learn
 
 _LABEL = re.compile(
     r"(?P<method>\w+)(:(?P<profile>[\w-]+))?(\[(?P<overrides>[^\[\]]*)\])?"
@@ -183,7 +187,26 @@ def find_study(name: str) -> Study:
 def shown_apart(label: str) -> bool:
     """Return whether a variant is tuned or told one domain, or belongs to a study that has tables of its own."""
     variant = parse_variant(label)
-    return variant.tuned or variant.one_domain or any(label in study.labels for study in studies().values() if study.apart)
+    return (
+        variant.tuned or variant.one_domain or any(label in study.labels for study in studies().values() if study.apart)
+    )
+
+
+@cache
+def knows_domains(label: str) -> bool:
+    """Return whether the scores of a variant depend on the domains that classes are learned under.
+
+    A small stream is learned twice, under three domains and under one.
+
+    >>> knows_domains("NCM"), knows_domains("HierarchicalHyCal"), knows_domains("HierarchicalHyCal+one-domain")
+    (False, True, False)
+    """
+    variant = parse_variant(label)
+    stream = Stream.synthetic(0, shots=[[4, 4, 4]] * 3, width=8)
+    one = stream.map(lambda step: replace(step, domain="all"))
+    untaught = variant.build(load_setting("xd8-high-scale"), text=True)
+    named, unnamed = (learn(clone(untaught), each.steps).decision_function(stream.queries) for each in (stream, one))
+    return not variant.one_domain and not np.array_equal(named, unnamed)
 
 
 def parse_methods(text: str) -> list[Variant]:

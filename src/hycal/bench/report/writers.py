@@ -76,7 +76,8 @@ def number(mean: float, interval: float) -> str:
 
 def _cell(best: str, second: str, published: str, table: ResultTable, value: Value) -> str:
     """Return our number, marked by its rank, and the published one with the number of its note."""
-    text = {"best": best, "second": second}.get(value.rank, "{}").format(number(value.mean, value.interval))
+    ours = value.text or number(value.mean, value.interval)
+    text = {"best": best, "second": second}.get(value.rank, "{}").format(ours)
     if value.published is None:
         return text
     error = value.published.error
