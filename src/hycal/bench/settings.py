@@ -14,7 +14,8 @@ A setting is data: one TOML file in `hycal/bench/settings`, or any file of the s
         sessions          the classes are learned in so many steps, as equal as possible
         base              { classes, shots } of the first session; the other sessions share the other classes
 
-Classes are split into sessions in the order of `numpy.random.RandomState(1993).permutation`, as peers do, for all seeds.
+Classes are split into sessions in the order of `numpy.random.RandomState(1993).permutation`, as peers do, whatever the
+seed.
 """
 
 from __future__ import annotations
@@ -231,9 +232,9 @@ def _sessions(where: str, entry: dict[str, Any]) -> list[DomainShots]:
     later = count - bool(base["classes"])
     if not isinstance(shots, int) or not 0 < later <= total - base["classes"]:
         raise HyCalError(
-            f"{where} has {count} sessions for {total} classes, {base['classes']} of them in the base session; expected "
-            "shots = a whole number, a base session for some of the classes or none, and sessions of one class at "
-            "least for the others."
+            f"{where} has {count} sessions for {total} classes, {base['classes']} of them in the base session; "
+            "expected shots = a whole number, a base session for some of the classes or none, and sessions of one "
+            "class at least for the others."
         )
     order: list[int] = np.random.RandomState(_CLASS_ORDER).permutation(total).tolist()
     parts = [part.tolist() for part in np.array_split(order[base["classes"] :], later)]

@@ -16,11 +16,11 @@ from hycal.bench.settings import DEFAULT_ORDER
 #: The method that leads are of: the first of these that was run.
 REFERENCES = ("HierarchicalHyCal", "HyCal")
 _CAPTION = (
-    "Rows by their mean. Lead: of {reference} over the row, in points of Last accuracy, with its 95% interval; negative "
-    "where the row is ahead, and chance where the interval holds zero. Both methods learn the same samples and answer "
-    "the same images, so differences are taken image by image; the interval adds their variance over seeds (the draw of "
-    "samples) and over test images, each comparison by itself. Domains: whether the scores of the method depend on the "
-    "domains that classes are learned under."
+    "Rows by their mean. Lead: of {reference} over the row, in points of Last accuracy, with its 95% interval; "
+    "negative where the row is ahead, and chance where the interval holds zero. Both methods learn the same samples "
+    "and answer the same images, so differences are taken image by image; the interval adds their variance over seeds "
+    "(the draw of samples) and over test images, each comparison by itself. Domains: whether the scores of the method "
+    "depend on the domains that classes are learned under."
 )
 
 

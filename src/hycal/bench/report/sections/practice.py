@@ -17,9 +17,10 @@ from hycal.bench.report.tables import FAMILIES, IMBALANCES
 _LEARNING, _ANSWERING = "learning time, ratio", "answering time, ratio"
 _CAPTION = (
     "Last accuracy, mean over {seeds} with its 95% interval, and the lead of {ours} over the row as in the section on "
-    "leads. scikit-learn's classifiers are fitted on all samples at once; C is chosen by cross-validation on the samples "
-    "and the ridge by leave-one-out, which is part of their learning time. Times are ratios to {ours} in the same run on "
-    "one core. A missing ECE: the classifier has no probabilities. {ours} knows the domains, the others do not."
+    "leads. scikit-learn's classifiers are fitted on all samples at once; C is chosen by cross-validation on the "
+    "samples and the ridge by leave-one-out, which is part of their learning time. Times are ratios to {ours} in the "
+    "same run on one core. A missing ECE: the classifier has no probabilities. {ours} knows the domains, the others do "
+    "not."
 )
 
 
