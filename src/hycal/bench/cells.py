@@ -1,8 +1,9 @@
 """One cell of the grid: a setting, an order, a seed and a method, with its result as a small JSON file.
 
-A file holds counts rather than percentages, and the calibration error. It holds nothing that changes from run to run,
-so equal inputs give equal bytes; the seconds that the cell took are in another file, in `timing`. The manifest lists
-everything that the result depends on. A cell runs only if there is no file with the manifest that it would write.
+A file holds counts rather than percentages, the calibration error, and which test images are right. It holds nothing
+that changes from run to run, so equal inputs give equal bytes; the seconds that the cell took are in another file, in
+`timing`. The manifest lists everything that the result depends on. A cell runs only if there is no file with the
+manifest that it would write.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hycal._version import __version__
 from hycal.bench.domains import BenchDomain
@@ -28,7 +30,8 @@ from hycal.errors import HyCalError
 from hycal.gravity import Gravity
 from hycal.validation import Doubles
 
-FORMAT = 3
+FORMAT = 4
+ONE_DOMAIN = "all"  # what a variant with one domain for all classes is told
 _DIGITS = 6  # of the calibration error
 
 
@@ -49,6 +52,8 @@ class Cell:
     def domains(self, embedded: Mapping[str, BenchDomain]) -> list[BenchDomain]:
         """Return the domains in the order of learning; with text only if all have it, as the manifest says."""
         domains = [embedded[domain.name] for domain in self.setting.in_order(self.order)]
+        if self.variant.one_domain:
+            domains = [replace(domain, told=ONE_DOMAIN) for domain in domains]
         if all(domain.text is not None for domain in domains):
             return domains
         return [replace(domain, text=None) for domain in domains]
@@ -70,6 +75,12 @@ class CellResult:
         Accuracy in percent, NaN where it was not measured.
     Z : ndarray of shape (T,)
         Zero-shot accuracy, NaN where there is no text.
+    asked : tuple of int
+        Test images of each domain.
+    alone : ndarray of shape (T,)
+        Accuracy on each domain of the method that learned it alone, NaN where it was not measured.
+    right : tuple of ndarrays
+        Whether each test image of each domain is right after the last step; () where it was not kept.
     classes : dict
         By label: images learned, and accuracy after the last step.
     calibration_error : float
@@ -97,6 +108,9 @@ class CellResult:
     classes: Mapping[str, tuple[int, float]]
     shortages: int
     nbytes: int
+    asked: tuple[int, ...] = ()
+    alone: Doubles = field(default_factory=lambda: np.array([np.nan]))
+    right: tuple[npt.NDArray[np.bool_], ...] = ()
     calibration_error: float = float("nan")
     gravity: Gravity | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -126,6 +140,7 @@ def manifest(
         "parameters": cell.variant.parameters(cell.setting, text=text, seed=cell.seed),
         "text": text,
         "short": cell.setting.short,
+        "tests": cell.setting.tests,
         "sampling": cell.setting.sampling,
         "domains": [domain.name for domain in domains],
         "embeddings": {domain.name: digests[domain.name] for domain in domains},
@@ -152,6 +167,8 @@ def encode(
         "correct": outcome.correct,
         "asked": [len(domain.test_y) for domain in domains],
         "zero_shot": zero_shot,
+        "alone": outcome.alone,
+        "right": [pack_hits(hits) for hits in outcome.right],
         "classes": classes,
         "calibration_error": round(outcome.calibration_error, _DIGITS),
         "state_bytes": outcome.nbytes,
@@ -190,6 +207,9 @@ def read_cell(path: Path) -> CellResult:
             samples=tuple(about["samples"][name] for name in about["domains"]),
             A=_percent(document["correct"]) / asked,
             Z=_percent(document["zero_shot"]) / asked,
+            asked=tuple(document["asked"]),
+            alone=_percent(document.get("alone", [None] * len(asked))) / asked,
+            right=tuple(map(unpack_hits, document.get("right", []), document["asked"])),
             classes={
                 k: (shots, 100.0 * right / total if total else np.nan)
                 for k, (shots, right, total) in document["classes"].items()
@@ -203,6 +223,20 @@ def read_cell(path: Path) -> CellResult:
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HyCalError(f"{path} is not a result of `hycal bench run`: {error!r}. Delete it and run again.") from None
+
+
+def pack_hits(hits: npt.NDArray[np.bool_]) -> str:
+    """Return which test images are right as hexadecimal digits, eight images to a byte.
+
+    >>> pack_hits(np.array([True, False, False, False, False, False, False, True, True]))
+    '8180'
+    """
+    return np.packbits(hits).tobytes().hex()
+
+
+def unpack_hits(packed: str, asked: int) -> npt.NDArray[np.bool_]:
+    """Return the hits that `pack_hits` packed, by the number of images."""
+    return np.unpackbits(np.frombuffer(bytes.fromhex(packed), dtype=np.uint8), count=asked).astype(np.bool_)
 
 
 def _percent(counts: Any) -> Doubles:

@@ -9,14 +9,14 @@ import base64
 import contextlib
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hycal.bench.settings import Setting
+from hycal.bench.settings import DomainShots, Setting
 from hycal.data.bundled import load_xd8
 from hycal.data.catalog import find_dataset, prompts
 from hycal.data.embedded import EmbeddedDomain, embed_sets
@@ -46,11 +46,14 @@ class BenchDomain(EmbeddedDomain):
         Name of the embedding space, as `hycal.embedding.store.space_of` gives it; "" if it is not known.
     examples : tuple of str
         Thumbnails of some training images, as JPEG files in base64, for the report.
+    told : str
+        The domain that a method is told; "" if that is the name.
     """
 
     text: Floats | None = None
     space: str = ""
     examples: tuple[str, ...] = ()
+    told: str = ""
 
     @property
     def labels(self) -> list[str]:
@@ -60,6 +63,23 @@ class BenchDomain(EmbeddedDomain):
     def text_by_label(self) -> dict[str, Floats] | None:
         """Return the text embedding of each label, or None."""
         return None if self.text is None else dict(zip(self.labels, self.text, strict=True))
+
+    def session(self, part: DomainShots) -> BenchDomain:
+        """Return the part of the domain that has some of its classes, in the order of the part."""
+        place = np.full(len(self.class_names), -1)
+        place[list(part.members)] = np.arange(part.classes)
+        train, test = place[self.train_y] >= 0, place[self.test_y] >= 0
+        return replace(
+            self,
+            name=part.name,
+            told=self.name,
+            train_x=self.train_x[train],
+            train_y=place[self.train_y[train]],
+            test_x=self.test_x[test],
+            test_y=place[self.test_y[test]],
+            class_names=tuple(self.class_names[number] for number in part.members),
+            text=None if self.text is None else self.text[list(part.members)],
+        )
 
     def digest(self) -> str:
         """Return a hash of names and arrays: equal hashes mean equal domains."""
@@ -81,7 +101,22 @@ def load_domains(setting: Setting, folder: Path | None = None) -> dict[str, Benc
     folder : path, optional
         Holds DOMAIN.npz for each domain. Without it a setting for "xd8" uses the bundled embeddings.
     """
-    names = [domain.name for domain in setting.domains]
+    whole = _load_whole(setting, list(setting.data_sets), folder)
+    for domain in setting.domains:
+        if max(domain.members, default=-1) >= len(whole[domain.data_set].class_names):
+            found = len(whole[domain.data_set].class_names)
+            raise HyCalError(
+                f"Domain {domain.data_set!r} has {found} classes; setting {setting.name!r} splits more of them into "
+                "sessions. Check that the embeddings are those of this data set."
+            )
+    return {
+        domain.name: whole[domain.data_set].session(domain) if domain.members else whole[domain.name]
+        for domain in setting.domains
+    }
+
+
+def _load_whole(setting: Setting, names: list[str], folder: Path | None) -> dict[str, BenchDomain]:
+    """Return the data sets of a setting, not split into sessions."""
     if folder is not None:
         return _check_alike(folder, {name: read_domain(folder, name) for name in names})
     if setting.source != "xd8":

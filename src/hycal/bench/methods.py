@@ -1,10 +1,10 @@
 """Which methods a run compares: variants of methods, and studies, which are named lists of variants.
 
-A variant is written METHOD, METHOD:PROFILE or METHOD[parameter=value, ...], and +tuned after any of them. Studies are
-data in `studies.toml`.
+A variant is written METHOD, METHOD:PROFILE or METHOD[parameter=value, ...], then +one-domain if the method is told one
+domain for all classes, then +tuned. Studies are data in `studies.toml`.
 
 >>> parse_variant("HyCal[metric=cosine,alpha=20]")
-Variant(method='HyCal', profile='', overrides={'metric': 'cosine', 'alpha': 20}, tuned=False)
+Variant(method='HyCal', profile='', overrides={'metric': 'cosine', 'alpha': 20}, one_domain=False, tuned=False)
 >>> parse_variant("KLDA:hycal-paper").label
 'KLDA:hycal-paper'
 >>> [variant.label for variant in find_study("metrics").variants][:2]
@@ -19,18 +19,25 @@ import itertools
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any
 
+import numpy as np
+from sklearn.base import clone
+
 from hycal.base import IncrementalClassifier
-from hycal.bench.settings import Setting
+from hycal.bench.settings import Setting, load_setting
 from hycal.classifiers import METHODS
 from hycal.classifiers.registry import profile_parameters
 from hycal.errors import HyCalError
+from hycal.testing.streams import Stream, learn
 
-_LABEL = re.compile(r"(?P<method>\w+)(:(?P<profile>[\w-]+))?(\[(?P<overrides>[^\[\]]*)\])?(?P<tuned>\+tuned)?")
+_LABEL = re.compile(
+    r"(?P<method>\w+)(:(?P<profile>[\w-]+))?(\[(?P<overrides>[^\[\]]*)\])?"
+    r"(?P<one_domain>\+one-domain)?(?P<tuned>\+tuned)?"
+)
 _WORDS = re.compile(r"(?:\[[^\]]*\]|\S)+")  # white space inside brackets does not end a word
 _STUDY = "study:"
 RANDOM_STATE = "random_state"
@@ -38,11 +45,24 @@ RANDOM_STATE = "random_state"
 
 @dataclass(frozen=True)
 class Variant:
-    """A method, a profile of it ("" for none), parameters that differ from it, and whether it is tuned at each step."""
+    """A method and how it is run.
+
+    Attributes
+    ----------
+    method, profile : str
+        The profile is "" for none.
+    overrides : mapping
+        Parameters that differ from those of the profile.
+    one_domain : bool
+        Whether the method is told one domain for all classes, instead of the domain of each.
+    tuned : bool
+        Whether it is tuned at each step.
+    """
 
     method: str
     profile: str = ""
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    one_domain: bool = False
     tuned: bool = False
 
     @property
@@ -50,7 +70,8 @@ class Variant:
         """The variant as it is written."""
         profile = f":{self.profile}" if self.profile else ""
         listed = ",".join(f"{name}={value}" for name, value in sorted(self.overrides.items()))
-        return f"{self.method}{profile}" + (f"[{listed}]" if listed else "") + ("+tuned" if self.tuned else "")
+        how = ("+one-domain" if self.one_domain else "") + ("+tuned" if self.tuned else "")
+        return f"{self.method}{profile}" + (f"[{listed}]" if listed else "") + how
 
     def parameters(self, setting: Setting, *, text: bool, seed: int = 0) -> dict[str, Any]:
         """Return all parameters in a setting: the method's defaults, the setting's, the profile's, the overrides.
@@ -92,13 +113,20 @@ def parse_variant(label: str) -> Variant:
     match = _LABEL.fullmatch(label.strip())
     if match is None:
         raise HyCalError(
-            f"{label!r} is not a method; expected METHOD, METHOD:PROFILE or METHOD[parameter=value], and +tuned."
+            f"{label!r} is not a method; expected METHOD, METHOD:PROFILE or METHOD[parameter=value], then "
+            "+one-domain, then +tuned."
         )
     method = METHODS.find(match["method"])
     if match["profile"]:
         profile_parameters(method, match["profile"])
     overrides = dict(_assignment(label, part) for part in (match["overrides"] or "").split(",") if part.strip())
-    return Variant(match["method"], match["profile"] or "", overrides, tuned=bool(match["tuned"]))
+    return Variant(
+        match["method"],
+        match["profile"] or "",
+        overrides,
+        one_domain=bool(match["one_domain"]),
+        tuned=bool(match["tuned"]),
+    )
 
 
 def _assignment(label: str, text: str) -> tuple[str, Any]:
@@ -162,8 +190,28 @@ def find_study(name: str) -> Study:
 
 
 def shown_apart(label: str) -> bool:
-    """Return whether a variant is tuned, or belongs to a study that has tables of its own."""
-    return parse_variant(label).tuned or any(label in study.labels for study in studies().values() if study.apart)
+    """Return whether a variant is tuned or told one domain, or belongs to a study that has tables of its own."""
+    variant = parse_variant(label)
+    return (
+        variant.tuned or variant.one_domain or any(label in study.labels for study in studies().values() if study.apart)
+    )
+
+
+@cache
+def knows_domains(label: str) -> bool:
+    """Return whether the scores of a variant depend on the domains that classes are learned under.
+
+    A small stream is learned twice, under three domains and under one.
+
+    >>> knows_domains("NCM"), knows_domains("HierarchicalHyCal"), knows_domains("HierarchicalHyCal+one-domain")
+    (False, True, False)
+    """
+    variant = parse_variant(label)
+    stream = Stream.synthetic(0, shots=[[4, 4, 4]] * 3, width=8)
+    one = stream.map(lambda step: replace(step, domain="all"))
+    untaught = variant.build(load_setting("xd8-high-scale"), text=True)
+    named, unnamed = (learn(clone(untaught), each.steps).decision_function(stream.queries) for each in (stream, one))
+    return not variant.one_domain and not np.array_equal(named, unnamed)
 
 
 def parse_methods(text: str) -> list[Variant]:

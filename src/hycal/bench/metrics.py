@@ -2,7 +2,8 @@ r"""The numbers of the benchmark's tables, each with one definition.
 
 A is the accuracy matrix of one run, shape (T, T): A[t, j] is the top-1 accuracy in percent on the test split of domain
 j after step t, both counted in the order of learning. K_t is the number of training samples of domain t, Z_t the
-zero-shot accuracy on it. What was not measured is NaN, and what depends on it is NaN too: missing stays missing.
+zero-shot accuracy on it, R_t the accuracy on it of the same method that learned it alone, n_t the number of its test
+images. What was not measured is NaN, and what depends on it is NaN too: missing stays missing.
 
 >>> import numpy as np
 >>> nan = np.nan
@@ -136,8 +137,40 @@ def s_cde(adapt: float, final: float) -> float:
     >>> s_cde(0.0, 0.0), s_cde(float("nan"), 70.0)
     (0.0, nan)
     """
-    total = adapt + final
-    return 0.0 if total == 0.0 else 2.0 * adapt * final / total
+    return harmonic_mean(adapt, final)
+
+
+def harmonic_mean(one: float, other: float) -> float:
+    r"""Return the harmonic mean of two numbers, such as base and novel accuracy; 0 if both are 0.
+
+    .. math:: \frac{2 a b}{a + b}
+
+    >>> harmonic_mean(60.0, 30.0)
+    40.0
+    """
+    total = one + other
+    return 0.0 if total == 0.0 else 2.0 * one * other / total
+
+
+def base_accuracy(A: npt.ArrayLike) -> float:
+    r"""Return the accuracy on the classes of the first step, the base session, after the last step: :math:`A_{T1}`.
+
+    >>> base_accuracy([[80.0, np.nan], [70.0, 60.0]])
+    70.0
+    """
+    return float(last_per_domain(A)[0])
+
+
+def novel_accuracy(A: npt.ArrayLike, asked: npt.ArrayLike) -> float:
+    r"""Return the accuracy on the classes of all later steps, after the last step; NaN if there is one step.
+
+    .. math:: \sum_{j > 1} n_j A_{Tj} / \sum_{j > 1} n_j
+
+    >>> novel_accuracy([[80.0, np.nan, np.nan], [70.0, 60.0, np.nan], [76.0, 50.0, 90.0]], asked=[500, 30, 10])
+    60.0
+    """
+    later, weights = last_per_domain(A)[1:], np.asarray(asked, dtype=np.float64)[1:]
+    return float(weights @ later / weights.sum()) if later.size else float("nan")
 
 
 def final_forgetting(A: npt.ArrayLike) -> Doubles:
@@ -175,6 +208,32 @@ def forgetting(per_domain: npt.ArrayLike) -> float:
     """
     lost = np.asarray(per_domain, dtype=np.float64)[:-1]
     return float(lost.mean()) if lost.size else float("nan")
+
+
+def backward_transfer(A: npt.ArrayLike) -> float:
+    r"""Return what later steps did to the domains before the last; negative where they forget.
+
+    .. math:: \frac1{T - 1} \sum_{j < T} (A_{Tj} - A_{jj})
+
+    >>> backward_transfer([[80.0, np.nan, np.nan], [70.0, 60.0, np.nan], [76.0, 50.0, 90.0]])
+    -7.0
+    """
+    return -forgetting(final_forgetting(A))
+
+
+def forward_transfer(A: npt.ArrayLike, R: npt.ArrayLike) -> float:
+    r"""Return what earlier steps do for a new domain, against the method that learns this domain alone.
+
+    .. math:: \frac1{T - 1} \sum_{j > 1} (A_{jj} - R_j)
+
+    Under CIL the classes of earlier domains are candidates for A and not for R, so it is usually negative; under MTIL
+    the candidates are the same.
+
+    >>> forward_transfer([[80.0, np.nan, np.nan], [70.0, 60.0, np.nan], [76.0, 50.0, 90.0]], R=[80.0, 64.0, 88.0])
+    -1.0
+    """
+    gained = (np.diagonal(accuracy_matrix(A)) - np.asarray(R, dtype=np.float64))[1:]
+    return float(gained.mean()) if gained.size else float("nan")
 
 
 def transfer(A: npt.ArrayLike) -> float:

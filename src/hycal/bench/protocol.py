@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 
 from hycal.algebra.scores import probabilities
 from hycal.base import IncrementalClassifier
@@ -36,6 +37,10 @@ class Outcome:
     ----------
     correct : list of lists
         Right answers after each step on each domain, in the order of learning; None where nothing was asked.
+    alone : list
+        Right answers on each domain of a classifier that learned this domain alone; None where that was not measured.
+    right : list of ndarrays
+        Whether the answer to each test image of each domain is right after the last step.
     class_correct : dict
         Right answers after the last step by label.
     calibration_error : float
@@ -46,10 +51,12 @@ class Outcome:
         Bytes of state after the last step.
     gravity : Gravity or None
         How often images of one domain are classified into another after the last step; None if the domain is given, or
-        is the only one.
+        is the only one, or if only the last step is tested.
     """
 
     correct: Counts
+    alone: list[int | None]
+    right: list[npt.NDArray[np.bool_]]
     class_correct: dict[str, int]
     calibration_error: float
     class_shots: dict[str, int]
@@ -64,26 +71,35 @@ def run_stream(
     protocol: str,
     *,
     tuned: bool = False,
+    tests: str = "every-step",
 ) -> Outcome:
-    """Teach `classifier` the domains in order, each in one call, and test it after each.
+    """Teach `classifier` the domains in order, each in one call, and test it after each, or after the last step alone.
 
     No sample is learned twice: a step adds to the statistics of the steps before. With `tuned` the classifier sets its
-    parameters after each step, from the samples that it has learned.
+    parameters before each test, from the samples that it has learned.
     """
+    untaught = clone(classifier)
     early = protocol == "X-TAIL" and _announce(classifier, domains)
     correct: Counts = []
     answers: list[_Answers] = []
     for step, domain in enumerate(domains):
         learn_domain(classifier, domain, samples[domain.name])
+        if tests == "last-step" and step + 1 < len(domains):
+            correct.append([None] * len(domains))
+            continue
         if tuned:
             classifier.tune()
         asked = domains if early else domains[: step + 1]
         answers = _ANSWERS[protocol](classifier, asked)
         correct.append([int(hit.sum()) for hit in _hits(answers, asked)] + [None] * (len(domains) - len(asked)))
-    one_domain = protocol == "MTIL" or len(domains) < 2  # MTIL gives the domain of each image
     hits = _hits(answers, domains)
+    alone: list[int | None] = [None] * len(domains)
+    if tests == "every-step":
+        alone = [_alone(clone(untaught), domain, samples[domain.name], tuned=tuned) for domain in domains]
     return Outcome(
         correct,
+        alone=alone,
+        right=hits,
         class_correct={
             label: int(hit[domain.test_y == number].sum())
             for domain, hit in zip(domains, hits, strict=True)
@@ -94,10 +110,25 @@ def run_stream(
         ),
         class_shots=dict(zip(classifier.classes_.tolist(), classifier.counts_.tolist(), strict=True)),
         nbytes=classifier.nbytes_,
-        gravity=None
-        if one_domain
-        else measure(classifier, *_asked(domains), answers=np.concatenate([answer.labels for answer in answers])),
+        gravity=_gravity(classifier, domains, answers) if protocol != "MTIL" and tests == "every-step" else None,
     )
+
+
+def _gravity(
+    classifier: IncrementalClassifier, domains: Sequence[BenchDomain], answers: Sequence[_Answers]
+) -> Gravity | None:
+    """Measure how often images of one domain are classified into another; None if the classifier knows one domain."""
+    if len(set(classifier.domains_.tolist())) < 2:
+        return None
+    return measure(classifier, *_asked(domains), answers=np.concatenate([answer.labels for answer in answers]))
+
+
+def _alone(classifier: IncrementalClassifier, domain: BenchDomain, sample: SampleList, *, tuned: bool) -> int:
+    """Return the right answers of a classifier that learns this domain alone."""
+    learn_domain(classifier, domain, sample)
+    if tuned:
+        classifier.tune()
+    return int(_hits(_own_classes(classifier, [domain]), [domain])[0].sum())
 
 
 def learn_domain(classifier: IncrementalClassifier, domain: BenchDomain, sample: SampleList) -> None:
@@ -105,7 +136,7 @@ def learn_domain(classifier: IncrementalClassifier, domain: BenchDomain, sample:
     classifier.partial_fit(
         domain.train_x[list(sample.rows)],
         np.array(domain.labels)[list(sample.labels)],
-        domain=domain.name,
+        domain=domain.told or domain.name,
         text=domain.text_by_label(),
     )
 

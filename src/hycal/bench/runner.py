@@ -128,8 +128,9 @@ def run_grid(
 
 
 def _has_view(cell: Cell) -> bool:
-    """Return whether a view belongs to the cell: one for each setting, of plain HyCal with the first seed."""
-    return cell.variant == Variant("HyCal") and cell.seed == cell.setting.seeds[0] and cell.order == DEFAULT_ORDER
+    """Return whether a view belongs to the cell: one for each setting that tests every step, of HyCal's first seed."""
+    first = cell.seed == cell.setting.seeds[0] and cell.order == DEFAULT_ORDER
+    return first and cell.variant == Variant("HyCal") and cell.setting.tests == "every-step"
 
 
 def _samples(cell: Cell, domains: Sequence[BenchDomain], out: Path) -> dict[str, SampleList]:
@@ -157,7 +158,9 @@ def _compute_cell(work: _Work, out: Path) -> None:
     text = all(domain.text is not None for domain in work.domains)
     setting, variant = work.cell.setting, work.cell.variant
     classifier = variant.build(setting, text=text, seed=work.cell.seed)
-    outcome = run_stream(classifier, work.domains, work.samples, setting.protocol, tuned=variant.tuned)
+    outcome = run_stream(
+        classifier, work.domains, work.samples, setting.protocol, tuned=variant.tuned, tests=setting.tests
+    )
     zero_shot = zero_shot_correct(work.domains)
     seconds = {"seconds": round(time.perf_counter() - began, 3)}
     write_whole(out / TIMING / work.cell.place, json.dumps(seconds).encode())

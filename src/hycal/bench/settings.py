@@ -7,10 +7,16 @@ A setting is data: one TOML file in `hycal/bench/settings`, or any file of the s
                again, as the released code does; "all-available" takes each image once
     sampling   "own": every (setting, seed, domain) has its generator; "released": the released code's draws
     like       another setting: its entries are used where this one has none, and its images are drawn
+    tests      "every-step": all domains learned so far are tested after each step; "last-step": all in the end alone
     [orders]              other orders of learning, by name; the order of the file is called "default"
     [parameters.METHOD]   parameters of a method in this setting
     [[domains]]           name, classes, shots (a number, or a list by seed), draws ("random" or "numpy": the generator
                           of the released code, and with it the order of the classes in a list of shots)
+        sessions          the classes are learned in so many steps, as equal as possible
+        base              { classes, shots } of the first session; the other sessions share the other classes
+
+Classes are split into sessions in the order of `numpy.random.RandomState(1993).permutation`, as peers do, whatever the
+seed.
 """
 
 from __future__ import annotations
@@ -24,10 +30,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hycal.errors import HyCalError
 
 DEFAULT_ORDER = "default"
 SAMPLING = ("own", "released")
+_CLASS_ORDER = 1993  # seed of the order of classes in sessions
 
 
 @dataclass(frozen=True)
@@ -43,12 +52,23 @@ class DomainShots:
     draws : {"random", "numpy"}
         Which generator the released code draws this domain with, and which class comes first: the one whose image is
         the first of the training images ("random"), or the one with the lowest label ("numpy").
+    whole : str
+        The data set that a session is a part of; "" for a domain that is learned in one step.
+    members : tuple of int
+        The numbers of the classes of a session in that data set.
     """
 
     name: str
     classes: int
     shots: int | Mapping[int, tuple[int, ...]]
     draws: str = "random"
+    whole: str = ""
+    members: tuple[int, ...] = ()
+
+    @property
+    def data_set(self) -> str:
+        """The data set that the classes are of."""
+        return self.whole or self.name
 
     def shots_for(self, seed: int) -> tuple[int, ...]:
         """Return the number of shots of each class."""
@@ -75,6 +95,7 @@ class Setting:
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     like: str = ""
+    tests: str = "every-step"
 
     @property
     def label(self) -> str:
@@ -94,8 +115,13 @@ class Setting:
         if order not in self.orders:
             known = ", ".join((DEFAULT_ORDER, *self.orders))
             raise HyCalError(f"Setting {self.name!r} has no order {order!r}; expected one of {known}.")
-        by_name = {domain.name: domain for domain in self.domains}
-        return tuple(by_name[name] for name in self.orders[order])
+        return tuple(session for name in self.orders[order] for session in self.data_sets[name])
+
+    @property
+    def data_sets(self) -> dict[str, tuple[DomainShots, ...]]:
+        """The domains of each data set: its sessions, or the one domain that it is."""
+        names = dict.fromkeys(domain.data_set for domain in self.domains)
+        return {name: tuple(domain for domain in self.domains if domain.data_set == name) for name in names}
 
     def sampled(self, sampling: str) -> Setting:
         """Return the setting with another way of drawing the shots."""
@@ -171,16 +197,23 @@ def read_setting(name: str, text: str) -> Setting:
     if "like" in content:
         content = {**tomllib.loads(_packaged(content["like"])), **content}
     _check_form(f"Setting {name!r}", content, _SETTING)
-    listed = tuple(_domain(name, entry) for entry in content.pop("domains"))
+    listed = tuple(domain for entry in content.pop("domains") for domain in _domains_of(name, entry))
     orders = {key: tuple(value) for key, value in content.pop("orders", {}).items()}
     setting = Setting(name=name, domains=listed, orders=orders, seeds=tuple(content.pop("seeds")), **content)
     _check(setting)
     return setting
 
 
-def _domain(setting: str, entry: dict[str, Any]) -> DomainShots:
+def _domains_of(setting: str, entry: dict[str, Any]) -> list[DomainShots]:
+    """Return the domain that an entry describes, or one for each of its sessions."""
     where = f"Setting {setting!r}, domain {entry.get('name')!r}"
     _check_form(where, entry, _DOMAIN)
+    if "sessions" in entry or "base" in entry:
+        return _sessions(where, entry)
+    return [_domain(where, entry)]
+
+
+def _domain(where: str, entry: dict[str, Any]) -> DomainShots:
     if isinstance(entry["shots"], int):
         return DomainShots(**entry)
     shots = {int(seed): tuple(counts) for seed, counts in entry["shots"].items()}
@@ -193,8 +226,36 @@ def _domain(setting: str, entry: dict[str, Any]) -> DomainShots:
     return DomainShots(**{**entry, "shots": shots})
 
 
+def _sessions(where: str, entry: dict[str, Any]) -> list[DomainShots]:
+    """Return one domain for each session: the base session, if there is one, then the others, as equal as possible."""
+    total, count, shots = entry["classes"], entry.get("sessions", 0), entry["shots"]
+    base = entry.get("base", {"classes": 0, "shots": 1})
+    later = count - bool(base["classes"])
+    if not isinstance(shots, int) or not 0 < later <= total - base["classes"]:
+        raise HyCalError(
+            f"{where} has {count} sessions for {total} classes, {base['classes']} of them in the base session; "
+            "expected shots = a whole number, a base session for some of the classes or none, and sessions of one "
+            "class at least for the others."
+        )
+    order: list[int] = np.random.RandomState(_CLASS_ORDER).permutation(total).tolist()
+    parts = [part.tolist() for part in np.array_split(order[base["classes"] :], later)]
+    if base["classes"]:
+        parts.insert(0, order[: base["classes"]])
+    return [
+        DomainShots(
+            name=f"{entry['name']} {number:0{len(str(count))}}",
+            classes=len(members),
+            shots=base["shots"] if base["classes"] and number == 1 else shots,
+            draws=entry.get("draws", "random"),
+            whole=entry["name"],
+            members=tuple(members),
+        )
+        for number, members in enumerate(parts, start=1)
+    ]
+
+
 def _check(setting: Setting) -> None:
-    names = sorted(domain.name for domain in setting.domains)
+    names = sorted(setting.data_sets)
     for domain in setting.domains:
         for seed in setting.seeds:
             domain.shots_for(seed)
@@ -264,6 +325,10 @@ def _shots(value: Any) -> bool:
     return _whole(value) or (bool(value) and _table(value, lambda seed, part: seed.isdecimal() and _list(part, _whole)))
 
 
+def _base(value: Any) -> bool:
+    return _table(value, lambda _, number: _whole(number)) and sorted(value) == ["classes", "shots"]
+
+
 def _of_method(method: str, parameters: object) -> bool:
     from hycal.classifiers import METHODS  # late: `hycal bench --help` needs no method
 
@@ -291,10 +356,13 @@ _SETTING = {
         "[parameters.METHOD] for methods of `hycal bench list`", lambda value: _table(value, _of_method), optional=True
     ),
     "like": _Field("the name of a setting of the package", _text, optional=True),
+    "tests": _one_of("every-step", "last-step", optional=True),
 }
 _DOMAIN = {
     "name": _Field("a text", _text),
     "classes": _Field("a whole number, at least one class", _whole),
     "shots": _Field("a whole number, at least one shot, or [domains.shots] with a list for each seed", _shots),
     "draws": _one_of("random", "numpy", optional=True),
+    "sessions": _Field("a whole number, at least one session", _whole, optional=True),
+    "base": _Field("{ classes = 60, shots = 20 }, both at least one", _base, optional=True),
 }

@@ -23,6 +23,7 @@ app = typer.Typer(no_args_is_help=True, help="Run the benchmark and report it.")
 
 _PROGRESS = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results; a run goes on with what is there.")]
+Seeds = Annotated[str, typer.Option(help="A list such as '0 1'; those of the setting by default.")]
 Embeddings = Annotated[
     Path | None, typer.Option(help="Folder with one DOMAIN.npz each; the xd8 settings use the bundled ones without it.")
 ]
@@ -57,7 +58,7 @@ def run_command(
     methods: Annotated[
         str, typer.Option(help="A list such as 'all study:metrics' or 'HyCal KLDA:hycal-paper HyCal[metric=cosine]'.")
     ] = "all",
-    seeds: Annotated[str, typer.Option(help="A list such as '0 1'; those of the setting by default.")] = "",
+    seeds: Seeds = "",
     orders: Annotated[str, typer.Option(help="Orders of learning, such as 'default I II'.")] = "default",
     sampling: Annotated[str, typer.Option(help=f"{' or '.join(SAMPLING)}; that of the setting by default.")] = "",
     embeddings: Embeddings = None,
@@ -79,11 +80,9 @@ def run_command(
     if sampling:
         chosen = [setting.sampled(sampling) for setting in chosen]
     variants = parse_methods(methods)
-    if not all(seed.isdecimal() for seed in seeds.split()):
-        raise HyCalError(f"--seeds is {seeds!r}; expected whole numbers such as '0 1'.")
+    numbers = _numbers(seeds) or None
     if not orders.split():
         raise HyCalError("--orders names no order; expected a list such as 'default I II'.")
-    numbers = [int(seed) for seed in seeds.split()] or None
     cells = grid(chosen, variants, seeds=numbers, orders=orders.split())
     embedded = {setting.name: load_domains(setting, embeddings) for setting in chosen}
     began = time.monotonic()
@@ -117,7 +116,7 @@ def embed_command(
     from hycal.encoders import load_encoder
 
     console = Console()
-    names = dict.fromkeys(domain.name for name in settings for domain in load_setting(name).domains)
+    names = dict.fromkeys(data_set for name in settings for data_set in load_setting(name).data_sets)
     model = load_encoder(encoder)
     wanted = [name for name in names if not is_embedded(name, out, model)]
     with EmbeddingCache.of(model, embeddings_folder()) as store:
@@ -177,6 +176,39 @@ def efficiency_command(out: Out) -> None:
         line = f"{method:12} {1000 * cost.seconds:9.1f} ms {cost.state_bytes / 2**20:8.1f} MiB"
         print_line(console, line)
     print_line(console, str(write_efficiency(out, measured)))
+
+
+@app.command("practice")
+@report_errors
+def practice_command(
+    settings: Annotated[list[str], typer.Argument(help="Settings, by name or as a .toml file.")],
+    out: Out,
+    seeds: Seeds = "",
+    embeddings: Embeddings = None,
+) -> None:
+    """Run scikit-learn's classifiers beside HierarchicalHyCal: what a practitioner would pick instead.
+
+    Logistic regression, linear SVM, ridge and nearest neighbours, one after the other, so that times can be compared. A
+    seed that has a result already is not run again.
+
+    Example: hycal bench practice xd8-balanced --seeds 0 --out results
+    """
+    from hycal.bench.domains import load_domains
+    from hycal.bench.practice import run_practice
+
+    console = Console()
+    for setting in load_settings(settings):
+        embedded = load_domains(setting, embeddings)
+        for seed in _numbers(seeds) or setting.seeds:
+            ran = run_practice(setting, seed, embedded, out)
+            print_line(console, f"{setting.name}, seed {seed}: {'run' if ran else 'known already'}")
+
+
+def _numbers(seeds: str) -> list[int]:
+    """Return the seeds of an option; none if it is empty."""
+    if not all(seed.isdecimal() for seed in seeds.split()):
+        raise HyCalError(f"--seeds is {seeds!r}; expected whole numbers such as '0 1'.")
+    return [int(seed) for seed in seeds.split()]
 
 
 def _print_summary(console: Console, summary: Summary, out: Path, seconds: float) -> None:

@@ -26,6 +26,13 @@ TITLES = {
     "average:sigma": "σ",
     "transfer": "Transfer",
     "average_x_tail": "Average (all cells)",
+    "base": "Base",
+    "novel": "Novel",
+    "harmonic": "Harmonic mean",
+    "backward": "Backward transfer",
+    "forward": "Forward transfer",
+    "lead": "Lead",
+    "domains": "Domains",
 }
 
 

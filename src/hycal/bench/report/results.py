@@ -18,6 +18,7 @@ from hycal.bench import metrics
 from hycal.bench.cells import CellResult, read_cell
 from hycal.bench.efficiency import Measured, read_efficiency
 from hycal.bench.methods import RANDOM_STATE, parse_variant, shown_apart
+from hycal.bench.practice import PracticeRun, read_practice
 from hycal.bench.published import PublishedCell, find_published
 from hycal.bench.runner import CELLS, VIEWS
 from hycal.bench.settings import DEFAULT_ORDER
@@ -41,9 +42,14 @@ COLUMNS: Mapping[str, Callable[[CellResult], float]] = {
     "average:sigma": lambda run: metrics.sigma(metrics.average_per_domain(run.A)),
     "transfer": lambda run: metrics.transfer(run.A),
     "average_x_tail": lambda run: metrics.average_x_tail(run.A),
+    "base": lambda run: metrics.base_accuracy(run.A),
+    "novel": lambda run: metrics.novel_accuracy(run.A, run.asked),
+    "harmonic": lambda run: metrics.harmonic_mean(COLUMNS["base"](run), COLUMNS["novel"](run)),
+    "backward": lambda run: metrics.backward_transfer(run.A),
+    "forward": lambda run: metrics.forward_transfer(run.A, run.alone),
 }
 LOWER_IS_BETTER = ("forgetting", "worst_forgetting", "gap", "ece")
-UNRANKED = ("last:sigma", "average:sigma")
+UNRANKED = ("last:sigma", "average:sigma", "lead")
 
 _TABLE = ("setting", "order", "protocol")
 #: Entries of a manifest that must be equal in all runs of a table, or in those of one seed or one method of it.
@@ -63,7 +69,7 @@ _NAMED = 5  # files that a message lists
 class Value:
     """Mean over seeds with its 95% interval, the number of seeds, and the published number of the same cell.
 
-    `digits` are written behind the point.
+    `digits` are written behind the point. Where there is a `text`, it is written in place of the number.
     """
 
     mean: float
@@ -72,6 +78,7 @@ class Value:
     published: PublishedCell | None = None
     rank: str = ""
     digits: int = 2
+    text: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,11 +164,14 @@ class Results:
     views : tuple of View
     efficiency : dict
         What `hycal bench efficiency` measured, by method; empty if it was not run.
+    practice : tuple of PracticeRun
+        What `hycal bench practice` measured.
     """
 
     groups: tuple[Group, ...]
     views: tuple[View, ...] = ()
     efficiency: Mapping[str, Measured] = field(default_factory=dict)
+    practice: tuple[PracticeRun, ...] = ()
 
     def find(self, name: str) -> Group | None:
         """Return the group called `name`; with the released code's samples if there are no others."""
@@ -203,7 +213,7 @@ def collect(folder: Path) -> Results:
         )
         for key, methods in sorted(found.items(), key=lambda item: (item[0][0], item[0][1] != DEFAULT_ORDER, item[0]))
     )
-    return Results(groups, tuple(views.values()), read_efficiency(folder))
+    return Results(groups, tuple(views.values()), read_efficiency(folder), read_practice(folder))
 
 
 def _files(folder: Path) -> list[Path]:

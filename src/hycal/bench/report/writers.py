@@ -76,7 +76,7 @@ def number(mean: float, interval: float, digits: int = 2) -> str:
 
 def _cell(best: str, second: str, published: str, table: ResultTable, value: Value) -> str:
     """Return our number, marked by its rank, and the published one with the number of its note."""
-    ours = number(value.mean, value.interval, value.digits)
+    ours = value.text or number(value.mean, value.interval, value.digits)
     text = {"best": best, "second": second}.get(value.rank, "{}").format(ours)
     if value.published is None:
         return text

@@ -151,6 +151,20 @@ COMPARISONS = (
         {"FSCIL: 5, 10, 15 and 20 shots": tuple(Part(f"{shots} shots", f"fscil-{shots}") for shots in (5, 10, 15, 20))},
     ),
     Comparison(
+        "sessions",
+        "Sessions inside one data set, base and novel classes, transfer",
+        "Base: accuracy on the classes of the first step in the end; Novel: on those of all later steps; Backward "
+        "transfer: what later steps did to a domain; Forward transfer: accuracy on a domain when it is learned, less "
+        "that of the method that learned it alone. docs/benchmark.md has the formulas.",
+        {
+            "Ten sessions of flowers": (Part("", "xd8-sessions", ("last", "average", "backward", "forward", "ece")),),
+            "A base session of flowers, then eight of five classes": (
+                Part("", "xd8-fscil-base", ("base", "novel", "harmonic", "average", "backward", "ece")),
+            ),
+            "The domain is known": (Part("", "xd8-mtil", ("last", "average", "backward", "forward", "ece")),),
+        },
+    ),
+    Comparison(
         "backbone-and-x-tail",
         "DataComp and X-TAIL",
         "Average is over the domains learned so far, as the paper's; Transfer, before a domain is learned, and the "
