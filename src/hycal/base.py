@@ -31,7 +31,7 @@ from hycal.uncertainty.leave_one_out import HeldOutScores, has_closed_form, scor
 from hycal.uncertainty.temperature import Calibration
 from hycal.uncertainty.tuning import choose_parameters
 from hycal.uncertainty.unknown import Familiarity, check_share, rejected
-from hycal.validation import Doubles, Floats, check_label, check_labels, check_queries, check_samples, check_text
+from hycal.validation import Doubles, Floats, Label, check_label, check_labels, check_queries, check_samples, check_text
 
 if TYPE_CHECKING:
     from hycal.encoders.onnx_graph import GraphBuilder
@@ -144,6 +144,10 @@ class IncrementalClassifier(Estimator):
 
     def remember(self, memo: Mapping[str, Any], step: Step) -> Mapping[str, Any]:
         """Return what to remember beside the samples, as JSON values, once `step` is learned after `memo`."""
+        return memo
+
+    def rename_memo(self, memo: Mapping[str, Any], names: Mapping[Label, Label]) -> Mapping[str, Any]:
+        """Return `memo` once classes are renamed; `names` has the new label of each old one."""
         return memo
 
     # Learning

@@ -80,3 +80,23 @@ def assert_agree(got, expected):
 def softmax(scores):
     e = np.exp(scores - scores.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
+
+
+def in_domains(problem, classifier, domains):
+    """`classifier` after it learned class c of the problem in the domain `domains[c]`, one class after the other."""
+    for label, rows in enumerate(problem.samples):
+        text = {label: problem.texts[label]}
+        classifier.partial_fit(rows, [label] * len(rows), domain=domains[label], text=text)
+    return classifier
+
+
+def domain_covariances(problem, domains, strength):
+    """Sigma of the domain of every class."""
+    scatters = [(x - x.mean(axis=0)).T @ (x - x.mean(axis=0)) for x in problem.samples]
+    pooled = sum(scatters) / max(len(problem.X) - len(scatters), 1)
+    found = []
+    for domain in domains:
+        own = [label for label, other in enumerate(domains) if other == domain]
+        freedom = sum(len(problem.samples[label]) - 1 for label in own)
+        found.append((sum(scatters[label] for label in own) + strength * pooled) / (freedom + strength))
+    return found

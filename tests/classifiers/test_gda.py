@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hycal import GDA, HyCalError
-from tests.classifiers.problems import PROBLEMS, assert_agree
+from tests.classifiers.problems import PROBLEMS, assert_agree, domain_covariances, in_domains
 
 
 def textbook(problem, alpha, zero_shot):
@@ -56,3 +56,29 @@ def test_refuses_what_it_cannot_place():
     learned = GDA().fit([[1.0, 0.0]], ["cat"], text={"cat": [1.0, 0.0]})
     with pytest.raises(HyCalError, match=r'needs a text embedding.*zero_shot="none"'):
         learned.partial_fit([[0.0, 1.0]], ["dog"])
+
+
+@pytest.mark.parametrize("problem", PROBLEMS[:3])
+def test_domains_have_gaussians_of_their_own(problem):
+    domains, width = ["a", "b", "a", "b"][: len(problem.samples)], problem.X.shape[1]
+    model = in_domains(problem, GDA(alpha=0.7, covariance="domain", strength=7.0), domains)
+    samples, classes = len(problem.X), len(problem.samples)
+    scores = np.empty((len(problem.queries), classes))
+    for label, covariance in enumerate(domain_covariances(problem, domains, 7.0)):
+        scatter = (samples - classes) * covariance
+        precision = width * np.linalg.inv(scatter + np.trace(scatter) / (samples - 1) * np.eye(width))
+        away = problem.queries - problem.means[label]
+        weight = width / (samples - classes)
+        logs = weight * np.linalg.slogdet(precision / weight)[1]
+        scores[:, label] = 0.5 * (logs - np.sum(away @ precision * away, axis=1)) - np.log(classes)
+    expected = 0.7 * scores + 100 * problem.queries @ problem.texts.T
+    assert_agree(model.decision_function(problem.queries), expected)
+
+
+def test_an_announced_domain_has_the_covariance_of_all():
+    problem = PROBLEMS[2]
+    known, text = problem.y != 1, dict(enumerate(problem.texts))
+    model = GDA(covariance="domain").fit(problem.X[known], problem.y[known], domain="a", text=text)
+    model.announce({1: text[1]}, domain="b")
+    factors = model.snapshot().value.factors
+    np.testing.assert_allclose(factors[1], factors[0], rtol=1e-9)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hycal import GDA, DualRAIL, HyCal, HyCalError, PrimalRAIL, TipAdapter, ZeroShot, load
+from hycal import APE, GDA, DualRAIL, HyCal, HyCalError, PrimalRAIL, ProKeR, TipAdapter, ZeroShot, load
 from hycal.testing.streams import Stream
 
 METHODS = {
@@ -19,6 +19,8 @@ METHODS = {
     "PrimalRAIL": PrimalRAIL(n_components=32),
     "DualRAIL": DualRAIL(),
     "TipAdapter": TipAdapter(),
+    "ProKeR": ProKeR(),
+    "APE": APE(),
 }
 STREAMS = st.builds(
     lambda seed, shots: Stream.synthetic(seed, shots=[shots, [2, 3]], width=12),

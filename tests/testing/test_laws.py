@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hycal import GDA, KLDA, METHODS, NCM, DualRAIL, FeCAM, HyCal, PrimalRAIL, RanPAC, TipAdapter
+from hycal import GDA, KLDA, METHODS, NCM, SLDA, TEEN, DualRAIL, FeCAM, HyCal, PrimalRAIL, ProKeR, RanPAC, TipAdapter
 from hycal.base import IncrementalClassifier
 from hycal.testing.laws import LAWS, BrokenLawError, check_laws
 from hycal.testing.streams import Stream
@@ -19,7 +19,11 @@ VARIANTS: dict[str, IncrementalClassifier] = {
     "HyCal average": HyCal(metric="average", reg=1e-2, gamma=0.1),
     "HyCal literal": HyCal(rule="literal", alpha=4),
     "NCM euclidean": NCM(metric="euclidean"),
+    "TEEN others": TEEN(base="others", shift=0.5),
+    "TEEN covariances": TEEN(base="others", metric="mahalanobis", ridge=1.0),
+    "SLDA by domain": SLDA(covariance="domain", strength=5.0),
     "GDA alone": GDA(zero_shot="none"),
+    "GDA by domain": GDA(covariance="domain", strength=5.0),
     "FeCAM shrunk off the diagonal": FeCAM(alpha1=10, alpha2=10),
     "FeCAM few-shot": FeCAM(variant="few-shot", alpha1=1),
     "RanPAC first task": RanPAC(n_components=2048, ridge="first-task"),
@@ -30,6 +34,7 @@ VARIANTS: dict[str, IncrementalClassifier] = {
     "PrimalRAIL alone": PrimalRAIL(n_components=16, zero_shot="none"),
     "DualRAIL alone": DualRAIL(zero_shot="none"),
     "TipAdapter alone": TipAdapter(zero_shot="none"),
+    "ProKeR alone": ProKeR(zero_shot="none", weight=1.0),
 }
 
 
@@ -80,7 +85,7 @@ def test_declared_laws_exist_and_have_a_reason(variant):
 @pytest.mark.parametrize(("variant", "law"), BROKEN)
 def test_a_law_declared_broken_is_broken(variant, law):
     """A declaration that no stream bears out is as wrong as one that is missing."""
-    shapes = ([[3, 5, 4, 6], [2, 9]], [[7, 6, 8]], [[9] * 6, [1] * 4, [2] * 3], [[9] * 3])
+    shapes = ([[3, 5, 4, 6], [2, 9]], [[3, 1, 4], [2, 6]], [[7, 6, 8]], [[9] * 6, [1] * 4, [2] * 3], [[9] * 3])
     tries = [
         Stream.synthetic(seed, shots=shots, width=width) for seed in range(6) for shots in shapes for width in (4, 24)
     ]

@@ -7,16 +7,19 @@ import pytest
 from sklearn.base import clone
 
 from hycal import (
+    APE,
     GDA,
     KLDA,
     METHODS,
     NCM,
     SLDA,
+    TEEN,
     DualRAIL,
     FeCAM,
     HierarchicalHyCal,
     HyCal,
     PrimalRAIL,
+    ProKeR,
     RanPAC,
     TipAdapter,
     ZeroShot,
@@ -32,6 +35,8 @@ VARIANTS = {
     "ZeroShot": ZeroShot(),
     "NCM": NCM(),
     "NCM euclidean": NCM(metric="euclidean"),
+    "TEEN": TEEN(shift=0.4),
+    "TEEN others": TEEN(shift=0.4, base="others"),
     "SLDA": SLDA(),
     "GDA": GDA(),
     "GDA alone": GDA(zero_shot="none", alpha=0.5),
@@ -46,6 +51,9 @@ VARIANTS = {
     "DualRAIL": DualRAIL(),
     "DualRAIL alone": DualRAIL(zero_shot="none"),
     "TipAdapter": TipAdapter(),
+    "APE": APE(alpha=10.0, share=0.6),
+    "ProKeR": ProKeR(),
+    "ProKeR proximal": ProKeR(zero_shot="none", weight=1.0),
 }
 STREAMS = {
     "few": Stream.synthetic(0, shots=[[3, 1, 4], [2, 6], [5]], width=16),

@@ -18,6 +18,7 @@ from hycal import (
     HyCal,
     HyCalError,
     PrimalRAIL,
+    ProKeR,
     RanPAC,
 )
 from hycal.state.selection import Selection
@@ -85,7 +86,13 @@ def test_one_shot_cannot_be_tuned():
         (RanPAC(n_components=20, ridge=1.0), "ridge"),  # features fewer than samples: nothing is shared
         (PrimalRAIL(n_components=200), "ridge"),
         (PrimalRAIL(n_components=200, zero_shot="none"), "ridge"),
+        (PrimalRAIL(n_components=20), "fusion_weight"),
+        (PrimalRAIL(n_components=200), "fusion_weight"),
+        (DualRAIL(), "fusion_weight"),
         (DualRAIL(), "ridge"),
+        (ProKeR(), "beta"),
+        (ProKeR(), "ridge"),
+        (ProKeR(), "weight"),
         (DualRAIL(), "gamma"),
         (KLDA(n_components=100), "gamma"),
         (KLDA(n_components=100), "reg"),

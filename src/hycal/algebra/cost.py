@@ -59,3 +59,9 @@ def regression_on_features(addition: Addition) -> float:
     """Return the operations for random features of all samples, and the regression on them."""
     a = addition
     return 2 * a.samples * a.width * a.features + regression(a.samples, a.features, a.classes)
+
+
+def kernel_regression(addition: Addition) -> float:
+    """Return the operations for a kernel of all samples, its Cholesky factor, and the solution for every class."""
+    N = addition.samples
+    return 2 * N**2 * addition.width + N**3 / 3 + 2 * N**2 * addition.classes

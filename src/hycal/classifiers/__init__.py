@@ -4,16 +4,19 @@
 A method never reads an image, and never knows which program uses it.
 """
 
+from hycal.classifiers.ape import APE
 from hycal.classifiers.fecam import FeCAM
 from hycal.classifiers.gda import GDA
 from hycal.classifiers.hierarchical import HierarchicalHyCal
 from hycal.classifiers.hycal import HyCal
 from hycal.classifiers.klda import KLDA
 from hycal.classifiers.ncm import NCM
+from hycal.classifiers.proker import ProKeR
 from hycal.classifiers.rail import DualRAIL, PrimalRAIL
 from hycal.classifiers.ranpac import RanPAC
 from hycal.classifiers.registry import MethodRegistry
 from hycal.classifiers.slda import SLDA
+from hycal.classifiers.teen import TEEN
 from hycal.classifiers.tip_adapter import TipAdapter
 from hycal.classifiers.zero_shot import ZeroShot
 
@@ -23,6 +26,7 @@ METHODS = MethodRegistry(
     HierarchicalHyCal,
     ZeroShot,
     NCM,
+    TEEN,
     SLDA,
     GDA,
     FeCAM,
@@ -31,19 +35,24 @@ METHODS = MethodRegistry(
     PrimalRAIL,
     DualRAIL,
     TipAdapter,
+    ProKeR,
+    APE,
 )
 
 __all__ = [
+    "APE",
     "GDA",
     "KLDA",
     "METHODS",
     "NCM",
     "SLDA",
+    "TEEN",
     "DualRAIL",
     "FeCAM",
     "HierarchicalHyCal",
     "HyCal",
     "PrimalRAIL",
+    "ProKeR",
     "RanPAC",
     "TipAdapter",
     "ZeroShot",

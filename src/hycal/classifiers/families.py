@@ -1,18 +1,23 @@
-"""Families of methods: those that are linear in the embedding, and those that add to CLIP's zero-shot scores."""
+"""Families of methods: those linear in the embedding, those that add to CLIP's zero-shot scores, those with a cache."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from hycal.algebra.cost import Addition, regression
 from hycal.algebra.features import LinearHead
 from hycal.base import IncrementalClassifier
-from hycal.estimator import StrOptions
+from hycal.errors import HyCalError
+from hycal.estimator import Interval, StrOptions
 from hycal.state.records import Records
+from hycal.state.selection import Selection
 from hycal.state.snapshot import Snapshot
+from hycal.state.steps import Step
 from hycal.validation import Doubles, Floats
 
 if TYPE_CHECKING:
@@ -20,23 +25,62 @@ if TYPE_CHECKING:
 
 LOGIT_SCALE = 100.0  # CLIP's temperature, as trained
 ZERO_SHOT: list[Any] = [StrOptions({"fuse", "none"})]
+#: Of a covariance that all classes share, or those of a domain.
+DOMAIN_CONSTRAINTS: Mapping[str, list[Any]] = {
+    "covariance": [StrOptions({"pooled", "domain"})],
+    "strength": [Interval(Real, 0, None, closed="neither")],
+}
+STRENGTHS = (50.0, 150.0, 500.0, 1500.0, 5000.0)
 
 
 class LinearClassifier(IncrementalClassifier):
-    """A method whose `derive` returns a `LinearHead` on the embeddings themselves."""
+    """A method whose `derive` returns a `LinearHead` on the embeddings themselves, or one of its kind."""
 
-    def score_rows(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
-        """Return the products with the weights, plus the bias."""
-        return derived(X, columns)
+    def score_rows(self, derived: Any, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
+        """Return what the head says."""
+        scores: Doubles = derived(X, columns)
+        return scores
 
     def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
         """Add one matrix product and one sum."""
+        if not isinstance(snapshot.value, LinearHead):
+            raise HyCalError(f"{self!r} is not linear, so it cannot be exported to ONNX. Use its default parameters.")
         return graph.affine(rows, snapshot.value.weights, snapshot.value.bias)
+
+
+class Discriminant(LinearClassifier):
+    """A linear discriminant of classes that share a covariance: all of them, or those of a domain."""
+
+    covariance: str
+    strength: float
+
+    @classmethod
+    def operations(cls, addition: Addition) -> float:
+        """Count the discriminant of all samples."""
+        return regression(addition.samples, addition.width, addition.classes)
 
 
 def text_weights(records: Records) -> Doubles:
     """Return the weights of the zero-shot classifier, 100 t_c, shape (C, d)."""
     return LOGIT_SCALE * np.stack([np.asarray(record.text, dtype=np.float64) for record in records.ordered])
+
+
+class TextClassifier(IncrementalClassifier):
+    """A method that always needs the text of a class, and can score a class by it alone."""
+
+    without_text: ClassVar[None] = None
+    #: What to use where there is no text.
+    instead: ClassVar[str]
+
+    @property
+    def scores_announced(self) -> bool:
+        """Every class is scored by its text."""
+        return True
+
+    def check_records(self, records: Records) -> None:
+        """Refuse classes without text."""
+        super().check_records(records)
+        records.check_text(type(self).__name__, self.instead)
 
 
 class ZeroShotFusion(IncrementalClassifier):
@@ -60,3 +104,36 @@ class ZeroShotFusion(IncrementalClassifier):
         super().check_records(records)
         if self.fuses:
             records.check_text(f'{type(self).__name__}(zero_shot="fuse")', 'use images alone (zero_shot="none")')
+
+
+class CacheClassifier(IncrementalClassifier):
+    """A method whose `derive` returns a head on the stored images, and the zero-shot head to add or None."""
+
+    def score_rows(
+        self, derived: tuple[LinearHead, LinearHead | None], X: Floats, columns: npt.NDArray[np.intp] | None
+    ) -> Doubles:
+        """Return what the images say, and the zero-shot scores added."""
+        cache, names = derived
+        scores = cache(X, columns)
+        if names is not None:
+            scores += names(X, columns)
+        return scores
+
+
+def score_in_folds(method: IncrementalClassifier, records: Records, samples: Selection) -> Doubles:
+    """Return the scores of `samples`, each by a model that saw neither it nor the others of its fold.
+
+    For a method without a closed form. A fold has at most a tenth of a class, and at least one sample of it, so all
+    folds of all samples cost less than twenty derivations. The samples are of classes of two or more.
+    """
+    order = np.argsort(samples.own, kind="stable")
+    starts = np.searchsorted(samples.own[order], samples.own[order])
+    folds = np.empty(len(order), np.intp)
+    folds[order] = (samples.each - starts) // np.maximum(samples.counts[order] // 10, 1)
+    scores = np.empty((len(order), len(records.counts)))
+    for fold in np.unique(folds):
+        some = samples.at(np.flatnonzero(folds == fold))
+        removed = {records.labels[own]: some.X[some.own == own] for own in np.unique(some.own)}
+        fewer = records.remove(Step(removed, None, {}))
+        scores[folds == fold] = method.score_rows(method.derive(fewer, None), some.X, None)
+    return scores

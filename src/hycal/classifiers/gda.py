@@ -9,17 +9,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hycal.algebra.cost import Addition, regression
 from hycal.algebra.discriminant import NO_SPREAD, Precision, WithinClass
+from hycal.algebra.domain_discriminant import DomainDiscriminants, domain_covariances
 from hycal.algebra.features import Identity, LinearHead
-from hycal.classifiers.families import ZERO_SHOT, LinearClassifier, ZeroShotFusion, text_weights
+from hycal.classifiers.families import (
+    DOMAIN_CONSTRAINTS,
+    STRENGTHS,
+    ZERO_SHOT,
+    Discriminant,
+    ZeroShotFusion,
+    score_in_folds,
+    text_weights,
+)
 from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles
 
 
-class GDA(LinearClassifier, ZeroShotFusion):
+class GDA(Discriminant, ZeroShotFusion):
     r"""A Gaussian per class with one shared precision, added to the zero-shot logits.
 
     .. math::
@@ -35,13 +43,18 @@ class GDA(LinearClassifier, ZeroShotFusion):
         Weight of the discriminant. The authors search it on a validation set; there is none here.
     zero_shot : {"fuse", "none"}, default="fuse"
         "none" is the discriminant alone and needs no text.
+    covariance : {"pooled", "domain"}, default="pooled"
+        "domain" replaces S in Lambda by that of the class's domain, (N - C)(S_g + k Sigma)/(N_g - C_g + k) with
+        Sigma = S/(N - C), and adds what then differs between domains: -x'Lambda x/2 + d/(N - C) log|Lambda|/2.
+    strength : float, default=500
+        k: how many samples Sigma counts for in the covariance of a domain.
 
     Notes
     -----
     While every class has one sample there is no spread to estimate; then the variance of a unit vector, tr S/(N-1) = 1,
     stands in and the nearest mean decides. A class that was only announced is told by its text; for the discriminant it
     has the mean of all images learned, neither nearer nor farther than what is known as a whole. Learning costs
-    O(N d min(N, d)), a query 2 d C operations.
+    O(N d min(N, d)), a query 2 d C operations. Covariances of domains are ours; `SLDA` says what they cost.
 
     References
     ----------
@@ -61,39 +74,61 @@ class GDA(LinearClassifier, ZeroShotFusion):
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "zero_shot": ZERO_SHOT,
+        **DOMAIN_CONSTRAINTS,
     }
-    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"alpha": (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)}
+    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "strength": STRENGTHS,
+        "alpha": (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
+    }
 
-    def __init__(self, *, alpha: float = 1.0, zero_shot: str = "fuse") -> None:
+    def __init__(
+        self, *, alpha: float = 1.0, zero_shot: str = "fuse", covariance: str = "pooled", strength: float = 500.0
+    ) -> None:
         self.alpha = alpha
         self.zero_shot = zero_shot
+        self.covariance = covariance
+        self.strength = strength
 
-    @classmethod
-    def operations(cls, addition: Addition) -> float:
-        """Count the discriminant of all samples."""
-        return regression(addition.samples, addition.width, addition.classes)
-
-    def derive(self, records: Records, previous: Any) -> LinearHead:
+    def derive(self, records: Records, previous: Any) -> LinearHead | DomainDiscriminants:
         """Return the discriminant, and the zero-shot weights added where they are wanted."""
         seen = records.counts > 0
         if not seen.any():
             return LinearHead.on_embeddings(text_weights(records))
         rows = records.stacked()
         within = WithinClass.of(rows, records.counts[seen])
-        spread = within.scatter_trace / max(len(rows) - 1, 1)
         means = np.tile(rows.mean(axis=0, dtype=np.float64), (len(seen), 1))
         means[seen] = within.means
+        prior = -self.alpha * np.log(len(seen))
+        if self.covariance == "domain":
+            gaussians = self._by_domain(within, means, records)
+            return replace(gaussians, head=self._with_names(gaussians.head, prior, records))
+        spread = within.scatter_trace / max(len(rows) - 1, 1)
         head = replace(within, means=means).discriminant(
             Identity(records.width),
             ridge=spread if spread > NO_SPREAD else 1.0,
             gain=self.alpha * records.width,
         )
-        bias = head.bias - self.alpha * np.log(len(head.bias))
-        weights = head.weights + text_weights(records) if self.fuses else head.weights
-        return LinearHead.on_embeddings(weights, bias)
+        return self._with_names(head, prior, records)
 
-    def scores_without_each(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles | None:
+    def _with_names(self, head: LinearHead, prior: float, records: Records) -> LinearHead:
+        weights = head.weights + text_weights(records) if self.fuses else head.weights
+        return LinearHead.on_embeddings(weights, head.bias + prior)
+
+    def _by_domain(self, within: WithinClass, means: Doubles, records: Records) -> DomainDiscriminants:
+        """Return the discriminants of the domains; an announced class stands at the mean of all in its domain."""
+        covariances, identity = [], np.eye(records.width)
+        for each in domain_covariances(within, records.counts, records.groups, self.strength):
+            spread = within.freedom * np.trace(each) / max(len(within.deviations) - 1, 1)
+            covariances.append(each + (spread if spread > NO_SPREAD else 1.0) / within.freedom * identity)
+        weight = self.alpha * records.width / within.freedom
+        return DomainDiscriminants.of(means, records.groups, covariances, weight)
+
+    def scores_without_each(
+        self, derived: LinearHead | DomainDiscriminants, records: Records, samples: Selection
+    ) -> Doubles | None:
         """Return the discriminant without each sample; None where announced classes stand at the mean of all."""
+        if self.covariance == "domain":
+            return score_in_folds(self, records, samples)
         if records.unseen:
             return None  # they stand at the mean of all samples, which changes
         within = WithinClass.of(records.stacked(), records.counts)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hycal.algebra.cost import Addition, regression_on_features
+from hycal.algebra.cost import Addition, kernel_regression, regression_on_features
 from hycal.algebra.features import Kernel, LinearHead, Relu, one_hot
 from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, solve_ridge
 from hycal.algebra.scores import probabilities
@@ -26,6 +26,7 @@ _ADAPTER_CONSTRAINTS: Mapping[str, list[Any]] = {
     "fusion_weight": [Interval(Real, 0, 1, closed="both")],
     "zero_shot": ZERO_SHOT,
 }
+_SHARES = (0.3, 0.5, 0.65, 0.8, 0.9, 0.95)  # of the adapter, that tuning tries
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,21 +70,26 @@ class _RAIL(ZeroShotFusion):
 
     def scores_without_each(self, derived: _Fused, records: Records, samples: Selection) -> Doubles:
         """Return the fusion with the adapter that did not see each sample."""
-        by_kernel = self._adapters_by(records, samples, "ridge", [self.ridge])
-        adapter = self._by_features(derived, records, samples) if by_kernel is None else next(iter(by_kernel))
-        return self._with_names(adapter, records, samples)
+        return self._with_names(self._held_out_adapter(derived.adapter, records, samples), records, samples)
 
-    def _by_features(self, derived: _Fused, records: Records, samples: Selection) -> Doubles:
-        """Return what the regression says of samples that it did not see, where features are fewer than samples."""
-        assert derived.adapter is not None and isinstance(derived.adapter.features, Relu)
+    def _held_out_adapter(self, adapter: LinearHead | None, records: Records, samples: Selection) -> Doubles:
+        """Return what the regression says of samples that it did not see, in the smaller of its forms."""
+        by_kernel = self._adapters_by(records, samples, "ridge", [self.ridge])
+        if by_kernel is not None:
+            return next(iter(by_kernel))
+        head = adapter or self._adapter(records)
+        assert isinstance(head.features, Relu)
         y = np.eye(len(records.counts))[samples.own]
-        fit = derived.adapter(samples.X) - y
-        return gram_leave_one_out(derived.adapter.features, records.stacked(), self.ridge, samples.rows, fit) + y
+        return gram_leave_one_out(head.features, records.stacked(), self.ridge, samples.rows, head(samples.X) - y) + y
 
     def scores_by_value(
         self, records: Records, samples: Selection, name: str, values: Sequence[Any]
     ) -> Iterable[Doubles] | None:
-        """Return the same under each value of a parameter, from one kernel where that is possible."""
+        """Return the same under each value of a parameter, from one kernel or one adapter where that is possible."""
+        if name == "fusion_weight":
+            adapter = self._held_out_adapter(None, records, samples)
+            settings = [self.with_parameters(fusion_weight=value) for value in values]
+            return (setting._with_names(adapter, records, samples) for setting in settings)
         adapters = self._adapters_by(records, samples, name, values)
         return None if adapters is None else (self._with_names(adapter, records, samples) for adapter in adapters)
 
@@ -153,7 +159,10 @@ class PrimalRAIL(_RAIL):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
-    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"ridge": (1e-3, 1e-2, 1e-1, 1.0)}
+    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "ridge": (1e-3, 1e-2, 1e-1, 1.0),
+        "fusion_weight": _SHARES,
+    }
     # The paper runs its baselines on "1024-dimensional embeddings"; for RAIL the size of the map is inferred.
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "official": {"n_components": 15000, "ridge": 0.1, "fusion_weight": 0.8},
@@ -234,6 +243,7 @@ class DualRAIL(_RAIL):
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "gamma": (0.03, 0.1, 0.3, 1.0),
         "ridge": (1e-4, 1e-3, 1e-2, 1e-1),
+        "fusion_weight": _SHARES,
     }
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "official": {"gamma": 0.1, "ridge": 1e-3, "fusion_weight": 0.8},
@@ -251,8 +261,7 @@ class DualRAIL(_RAIL):
     @classmethod
     def operations(cls, addition: Addition) -> float:
         """Count the kernel of all samples, its Cholesky factor, and the solution for every class."""
-        N = addition.samples
-        return 2 * N**2 * addition.width + N**3 / 3 + 2 * N**2 * addition.classes
+        return kernel_regression(addition)
 
     def _adapters_by(
         self, records: Records, samples: Selection, name: str, values: Sequence[Any]

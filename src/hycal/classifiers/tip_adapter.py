@@ -7,18 +7,17 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from hycal.algebra.cost import Addition
 from hycal.algebra.features import Kernel, LinearHead, one_hot
-from hycal.classifiers.families import ZERO_SHOT, ZeroShotFusion, text_weights
+from hycal.classifiers.families import ZERO_SHOT, CacheClassifier, ZeroShotFusion, text_weights
 from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
-from hycal.validation import Doubles, Floats
+from hycal.validation import Doubles
 
 
-class TipAdapter(ZeroShotFusion):
+class TipAdapter(CacheClassifier, ZeroShotFusion):
     r"""Every training image votes for its class, by how near it is.
 
     .. math:: s_c = 100 \, x^\top t_c + \alpha \sum_{i: y_i = c} \exp(-\beta (1 - x^\top x_i))
@@ -85,14 +84,4 @@ class TipAdapter(ZeroShotFusion):
         X = samples.X.astype(np.float64)
         scores = self.score_rows(derived, samples.X, None)
         scores[samples.each, samples.own] -= self.alpha * np.exp(self.beta * (np.einsum("nd,nd->n", X, X) - 1.0))
-        return scores
-
-    def score_rows(
-        self, derived: tuple[LinearHead, LinearHead | None], X: Floats, columns: npt.NDArray[np.intp] | None
-    ) -> Doubles:
-        """Return the votes, and the zero-shot scores added."""
-        cache, names = derived
-        scores = cache(X, columns)
-        if names is not None:
-            scores += names(X, columns)
         return scores

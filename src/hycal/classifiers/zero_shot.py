@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 from hycal.algebra.cost import Addition
 from hycal.algebra.features import LinearHead
-from hycal.classifiers.families import LinearClassifier, text_weights
+from hycal.classifiers.families import LinearClassifier, TextClassifier, text_weights
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles
 
 
-class ZeroShot(LinearClassifier):
+class ZeroShot(LinearClassifier, TextClassifier):
     r"""Nearest text: images teach it nothing.
 
     .. math:: s_c = 100 \, x^\top t_c
@@ -37,23 +37,13 @@ class ZeroShot(LinearClassifier):
     ['cat']
     """
 
-    without_text: ClassVar[None] = None
+    instead: ClassVar[str] = "use a method that learns from images, such as NCM"
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {"official": {}, "hycal-paper": {}, "robust": {}}
 
     @classmethod
     def operations(cls, addition: Addition) -> float:
         """Count nothing: images teach it nothing."""
         return 0.0
-
-    @property
-    def scores_announced(self) -> bool:
-        """Every class is scored by its text."""
-        return True
-
-    def check_records(self, records: Records) -> None:
-        """Refuse classes without text."""
-        super().check_records(records)
-        records.check_text("ZeroShot", "use a method that learns from images, such as NCM")
 
     def derive(self, records: Records, previous: Any) -> LinearHead:
         """Return the scaled texts as weights."""

@@ -116,7 +116,8 @@ def rename(state: State, old: Target, new: str) -> Outcome:
     for label, renamed in names.items():
         changes[renamed] = replace(state.classes[label], domain=split_label(renamed)[0])
     counts: dict[Label, int] = {name: len(state.classes[label].examples) for label, name in names.items()}
-    return _step(state, changes, "rename", f"{old.name} to {new}", counts)
+    memo = state.classifier.rename_memo(state.memo, names)
+    return _step(state, changes, "rename", f"{old.name} to {new}", counts, memo=memo)
 
 
 def merge(state: State, other: State) -> Outcome:

@@ -79,6 +79,11 @@ class Records:
         return np.array([record.domain for record in self.ordered])
 
     @cached_property
+    def groups(self) -> npt.NDArray[np.intp]:
+        """Number of the domain of each class, counted from 0 in the order of their names."""
+        return np.unique(self.domains, return_inverse=True)[1]
+
+    @cached_property
     def nbytes(self) -> int:
         """Bytes of state of all classes."""
         return sum(record.nbytes for record in self.ordered)
