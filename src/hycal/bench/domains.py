@@ -260,9 +260,9 @@ def embed_domain(
 def _examples(images: ImageSet) -> tuple[str, ...]:
     """Return thumbnails of training images: the first one of some classes, which lie evenly among all."""
     first = {sample.label: sample for sample in reversed(images.of("train"))}
-    labels = sorted(first)[:: -(-len(first) // _EXAMPLES)]
+    labels, count = sorted(first), min(_EXAMPLES, len(first))
     found = []
-    for label in labels:
+    for label in (labels[len(labels) * place // count] for place in range(count)):
         with contextlib.suppress(ImageError):  # the embedding reports it
             found.append(base64.b64encode(thumbnail(decode(first[label].source.read()))).decode())
     return tuple(found)
