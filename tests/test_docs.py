@@ -52,3 +52,8 @@ def test_every_name_and_path_in_a_document_is_there(document):
         assert "your_" in path or (ROOT / path).exists(), path
     for link in set(re.findall(r"\]\(([\w/.-]+)(?:#[\w-]+)?\)", text)):
         assert (document.parent / link).exists(), link
+
+
+def test_every_discrepancy_has_one_row():
+    text = (DOCS / "discrepancies.md").read_text()
+    assert sorted(map(int, re.findall(r"^\| (\d+) \|", text, re.MULTILINE))) == list(range(1, 50))

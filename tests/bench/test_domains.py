@@ -149,13 +149,15 @@ def test_a_domain_without_images_is_not_written(tmp_path: Path) -> None:
 def test_embed_without_a_split_ends_with_an_error_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name: TinyEncoder())
     monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "cache"))
+    datasets.artbench(tmp_path / "data" / "artbench")
     datasets.eurosat(tmp_path / "data" / "eurosat")
-    setting = tmp_path / "one.toml"
-    setting.write_text(SETTING.replace("artbench", "eurosat").replace("classes = 3", "classes = 2"), encoding="utf-8")
+    setting = tmp_path / "two.toml"
+    second = SETTING[SETTING.index("[[") :].replace("artbench", "eurosat").replace("classes = 3", "classes = 2")
+    setting.write_text(SETTING + second, encoding="utf-8")
     options = ["--root", str(tmp_path / "data"), "--out", str(tmp_path / "embeddings")]
     ended = CliRunner().invoke(app, ["embed", str(setting), *options])
     assert ended.exit_code == 1 and "split_zhou_EuroSAT.json" in ended.output
-    assert not (tmp_path / "embeddings").exists()
+    assert not (tmp_path / "embeddings").exists(), "it is said before the first set is embedded"
 
 
 def test_embeddings_of_another_encoder_are_neither_kept_nor_mixed(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from hycal.uncertainty.leave_one_out import _scores_without
 VARIANTS = {
     "HyCal": HyCal(),
     "HyCal step": HyCal(fusion="image", alpha=4, beta=0),
+    "HyCal literal": HyCal(rule="literal", alpha=4),
     "HyCal concat": HyCal(fusion="concat", rule="released", alpha=4),
     "ZeroShot": ZeroShot(),
     "NCM": NCM(),

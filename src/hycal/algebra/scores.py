@@ -103,10 +103,10 @@ def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Fl
     return log_odds
 
 
-def blend(cosine: Floats, closeness: Floats, weights: Doubles) -> Floats:
+def blend_levels(cosine: Floats, closeness: Floats, weights: Doubles) -> Floats:
     """Return s = w closeness + (1 - w) cosine; weights are those of `blend_log_odds`.
 
-    >>> float(blend(np.full((1, 1), 0.5, np.float32), np.ones((1, 1), np.float32), np.array([0.25]))[0, 0])
+    >>> float(blend_levels(np.full((1, 1), 0.5, np.float32), np.ones((1, 1), np.float32), np.array([0.25]))[0, 0])
     0.625
     """
     w = (weights if weights.ndim == 2 else weights[:, None]).astype(np.float32)
@@ -147,14 +147,14 @@ def _deep_log_odds(z_cosine: Floats, z_distance: Floats, w: Doubles) -> Doubles:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Blend:
     """How cosine and closeness become comparable over the classes, and are blended.
 
     Attributes
     ----------
     of_cosine, of_closeness : callables
         Normalise (C, n) measures over the classes, in place.
-    blend : callable
+    combine : callable
         From both, normalised, and the weights to scores that rank as s = w level(closeness) + (1 - w) level(cosine).
     level : callable
         From a normalised measure to its share of s.
@@ -162,14 +162,14 @@ class Calibration:
 
     of_cosine: Callable[[Floats], Floats]
     of_closeness: Callable[[Floats], Floats]
-    blend: Callable[[Floats, Floats, Doubles], Floats]
+    combine: Callable[[Floats, Floats, Doubles], Floats]
     level: Callable[[Doubles], Doubles]
 
 
 #: z-scores, the Gaussian CDF, log-odds.
-BY_Z_SCORES = Calibration(standardise, standardise, blend_log_odds, ndtr)
+BY_Z_SCORES = Blend(standardise, standardise, blend_log_odds, ndtr)
 #: The cosine as it is, the distance scaled to [0, 1].
-BY_RANGE = Calibration(lambda cosine: cosine, scale_to_unit, blend, lambda level: level)
+BY_RANGE = Blend(lambda cosine: cosine, scale_to_unit, blend_levels, lambda level: level)
 
 
 def probabilities(scores: npt.NDArray[Any], temperature: float = 1.0) -> Doubles:

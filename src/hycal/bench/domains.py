@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from hycal.bench.settings import DomainShots, Setting
 from hycal.data.bundled import load_xd8
-from hycal.data.catalog import find_dataset, prompts
+from hycal.data.catalog import DataSetSpec, find_dataset, prompts
 from hycal.data.embedded import EmbeddedDomain, embed_sets
-from hycal.data.layouts import read_dataset, unlike_paper
+from hycal.data.layouts import dataset_folder, read_dataset, unlike_paper
 from hycal.data.samples import ImageSet
 from hycal.embedding.decoding import decode
 from hycal.embedding.sources import ImageError
@@ -259,6 +259,20 @@ def write_domain(folder: Path, domain: BenchDomain) -> Path:
     return path
 
 
+def find_copy(name: str, root: Path) -> Path:
+    """Return the folder of a data set in `root`, by its name or an alias; refuse a copy that is not the paper's."""
+    spec = find_dataset(name)
+    folder = dataset_folder(spec, root)
+    _check_copy(spec, folder)
+    return folder
+
+
+def _check_copy(spec: DataSetSpec, root: Path) -> None:
+    """Refuse a copy that has another split, or other images, than the paper's."""
+    if lacking := unlike_paper(spec, root):
+        raise HyCalError(f"{lacking}. Without it the embeddings would not be those of the paper's settings.")
+
+
 def embed_domain(
     name: str,
     root: Path,
@@ -283,8 +297,7 @@ def embed_domain(
     """
     spec = find_dataset(name)
     images = read_dataset(name, root)
-    if lacking := unlike_paper(spec, root):
-        raise HyCalError(f"{lacking}. Without it the embeddings would not be those of the paper's settings.")
+    _check_copy(spec, root)
     domains, skipped = embed_sets({name: images}, encoder, store=store, watch=watch)
     words = prompts(spec, images.class_names)
     text = encoder.encode_texts(words) if encoder.has_text else None
@@ -295,9 +308,9 @@ def embed_domain(
 def _examples(images: ImageSet) -> tuple[str, ...]:
     """Return thumbnails of training images: the first one of some classes, which lie evenly among all."""
     first = {sample.label: sample for sample in reversed(images.of("train"))}
-    labels = sorted(first)[:: -(-len(first) // _EXAMPLES)]
+    labels, count = sorted(first), min(_EXAMPLES, len(first))
     found = []
-    for label in labels:
+    for label in (labels[len(labels) * place // count] for place in range(count)):
         with contextlib.suppress(ImageError):  # the embedding reports it
             found.append(base64.b64encode(thumbnail(decode(first[label].source.read()))).decode())
     return tuple(found)

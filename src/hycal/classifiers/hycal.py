@@ -17,7 +17,7 @@ from hycal.algebra.fusion import FUSIONS
 from hycal.algebra.gaussians import GaussianOptions
 from hycal.algebra.gaussians_held_out import own_without_each
 from hycal.algebra.patched_bank import Bank, bank_of
-from hycal.algebra.scores import BY_RANGE, BY_Z_SCORES, Calibration, shot_weights
+from hycal.algebra.scores import BY_RANGE, BY_Z_SCORES, Blend, shot_weights
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
 from hycal.estimator import Interval, StrOptions
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 class _Rule:
     """One reading of the method: the regularised covariance R = a S + delta I, and who may use the distance.
 
-    `centre` is the centre of a class, `calibration` how both measures become comparable.
+    `centre` is the centre of a class, `blend` how both measures become comparable and one score.
     """
 
     scale: float
     ridge: float
     gated: bool = False
     centre: str = "direction"
-    calibration: Calibration = BY_Z_SCORES
+    blend: Blend = BY_Z_SCORES
 
 
 _RULES: Mapping[str, Callable[[float, float], _Rule]] = {
     "paper": lambda reg, gamma: _Rule(1.0 - reg, reg * gamma),
     "released": lambda reg, gamma: _Rule(1.0, reg, gated=True),
-    "literal": lambda reg, gamma: _Rule(1.0 - reg, reg * gamma, centre="mean", calibration=BY_RANGE),
+    "literal": lambda reg, gamma: _Rule(1.0 - reg, reg * gamma, centre="mean", blend=BY_RANGE),
 }
 
 _METRICS: Mapping[str, Callable[[npt.NDArray[Any], float, float], Doubles]] = {
@@ -76,7 +76,7 @@ class Explanation:
         The decision function: log-odds of s_c; under the literal rule s_c.
     weight : ndarray of shape (C,)
         w_c: how much the distance counts. The rest, 1 - w_c, is the cosine's.
-    calibration : Calibration
+    blend : Blend
         Of the rule.
     """
 
@@ -86,17 +86,17 @@ class Explanation:
     z_closeness: Floats
     log_odds: Floats
     weight: Doubles
-    calibration: Calibration
+    blend: Blend
 
     @cached_property
     def cosine_level(self) -> Doubles:
         """The cosine as a level among the classes, in [0, 1]: the Gaussian CDF of its z-score. Literal: the cosine."""
-        return self.calibration.level(self.z_cosine.astype(np.float64))
+        return self.blend.level(self.z_cosine.astype(np.float64))
 
     @cached_property
     def distance_level(self) -> Doubles:
         """The distance as a level among the classes, in [0, 1], larger is nearer."""
-        return self.calibration.level(self.z_closeness.astype(np.float64))
+        return self.blend.level(self.z_closeness.astype(np.float64))
 
     @property
     def score(self) -> Doubles:
@@ -264,16 +264,16 @@ class HyCal(IncrementalClassifier):
             z_closeness=np.empty(shape, np.float32),
             log_odds=np.empty(shape, np.float32),
             weight=self.weights(snapshot.records.counts),
-            calibration=self._rule.calibration,
+            blend=self._rule.blend,
         )
 
         def measure(rows: slice) -> None:
             cosines, closeness = self._evaluate(snapshot.value, bank, queries[rows], None)
             found.cosine[rows, order] = cosines.T
             found.distance[rows, order] = -closeness.T / self._rule.ridge
-            found.z_cosine[rows, order] = found.calibration.of_cosine(cosines).T
-            found.z_closeness[rows, order] = found.calibration.of_closeness(closeness).T
-            found.log_odds[rows, order] = found.calibration.blend(cosines, closeness, weights).T
+            found.z_cosine[rows, order] = found.blend.of_cosine(cosines).T
+            found.z_closeness[rows, order] = found.blend.of_closeness(closeness).T
+            found.log_odds[rows, order] = found.blend.combine(cosines, closeness, weights).T
 
         run_in_chunks(measure, len(queries), numbers_per_row=len(order))
         return found
@@ -352,8 +352,8 @@ class HyCal(IncrementalClassifier):
 
     def _blend(self, cosines: Floats, closeness: Floats, weights: Doubles) -> Floats:
         """Return the scores, of shape (C, n); both measures are normalised in place."""
-        calibration = self._rule.calibration
-        return calibration.blend(calibration.of_cosine(cosines), calibration.of_closeness(closeness), weights)
+        blend = self._rule.blend
+        return blend.combine(blend.of_cosine(cosines), blend.of_closeness(closeness), weights)
 
     @staticmethod
     def _evaluate(

@@ -108,9 +108,7 @@ def embed_command(
 
     Example: hycal bench embed high-scale --root ~/data --out embeddings
     """
-    from hycal.bench.domains import embed_domain, is_embedded, write_domain
-    from hycal.data.catalog import find_dataset
-    from hycal.data.layouts import dataset_folder
+    from hycal.bench.domains import embed_domain, find_copy, is_embedded, write_domain
     from hycal.embedding import EmbeddingCache
     from hycal.embedding.cache import embeddings_folder
     from hycal.encoders import load_encoder
@@ -119,9 +117,9 @@ def embed_command(
     names = dict.fromkeys(data_set for name in settings for data_set in load_setting(name).data_sets)
     model = load_encoder(encoder)
     wanted = [name for name in names if not is_embedded(name, out, model)]
+    folders = {name: find_copy(name, root.expanduser()) for name in wanted}  # all, before hours of work on the first
     with EmbeddingCache.of(model, embeddings_folder()) as store:
-        for name in wanted:
-            folder = dataset_folder(find_dataset(name), root.expanduser())
+        for name, folder in folders.items():
             domain, skipped = embed_domain(name, folder, model, store=store)
             for skip in skipped:
                 print_line(console, f"{skip.name}: {skip.reason}", label="skipped", style="yellow", separator=" ")

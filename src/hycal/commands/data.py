@@ -60,7 +60,7 @@ def check_command(name: Name, root: Root) -> None:
 @app.command("fetch")
 @report_errors
 def fetch_command(name: Name, root: Root) -> None:
-    """Download a data set, verify it, and unpack it into a folder.
+    """Download a data set, verify it, and unpack it into a folder; with CoOp's split, where the paper uses it.
 
     A download that was interrupted goes on where it stopped. Where a checksum is published the file is
     verified before it is unpacked; where there is none, that is said.
