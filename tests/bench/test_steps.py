@@ -121,7 +121,7 @@ def test_the_reference_of_forward_transfer_learned_one_domain_alone(tmp_path: Pa
 
 
 def test_hits_of_each_image_add_up_to_the_counts(tmp_path: Path) -> None:
-    result = run(small_setting(), "HyCal", small_domains(), tmp_path)
+    result = run(small_setting(), "NCM", small_domains(), tmp_path)
     assert result.asked == (32, 24, 40)
     assert [hits.size for hits in result.right] == [32, 24, 40]
     assert [100 * hits.mean() for hits in result.right] == pytest.approx(result.A[-1].tolist())
