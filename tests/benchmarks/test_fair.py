@@ -63,6 +63,10 @@ def test_the_command_prints_tables_and_goes_on_where_it_stopped(
     fair.main()
     first = capsys.readouterr()
     assert "| NCM | no |" in first.out
+    lines = {line.split(" | ")[0]: line for line in first.out.splitlines() if line.startswith("| ")}
+    assert lines["| best of the others"].count(" NCM |") == 3
+    leads = [cell for place, cell in enumerate(lines["| NCM"].split(" | ")[2:]) if place % 3 == 1]
+    assert lines["| lead of HierarchicalHyCal over it"].strip("| ").split(" | ")[1:] == leads
     assert "12 of 12 runs" in first.err
     fair.main()
     second = capsys.readouterr()
