@@ -36,7 +36,7 @@ from hycal.validation import unit_rows
 CARS = (1, 2, 4, 8, 16)
 PIXELS = (5, 10, 30)
 OURS = "HierarchicalHyCal"
-ONE_DOMAIN = f"{OURS}+one-domain"
+WITHOUT_DOMAINS = f"{OURS}+one-domain"
 Embedded = dict[str, BenchDomain]
 _INTRODUCTION = (
     "Last accuracy in percent, mean over seeds with its 95% interval, best in bold, second underlined. Printed by "
@@ -152,11 +152,11 @@ def summary(title: str, groups: Mapping[str, Group]) -> ResultTable:
 
     rows: Mapping[str, Callable[[Group], Value]] = {
         OURS: lambda group: group.value(OURS, "last"),
-        ONE_DOMAIN: lambda group: group.value(ONE_DOMAIN, "last"),
+        WITHOUT_DOMAINS: lambda group: group.value(WITHOUT_DOMAINS, "last"),
         "HyCal at its best": lambda group: named(group, lambda method: method == "HyCal"),
         "best of the others": lambda group: named(group, lambda method: method not in (OURS, "HyCal")),
         f"lead of {OURS} over it": lambda group: lead(group, OURS),
-        f"lead of {ONE_DOMAIN} over it": lambda group: lead(group, ONE_DOMAIN),
+        f"lead of {WITHOUT_DOMAINS} over it": lambda group: lead(group, WITHOUT_DOMAINS),
     }
     columns = tuple(Column("last", head, group) for head, group in groups.items())
     listed = tuple((name, tuple(value(group) for group in groups.values())) for name, value in rows.items())
@@ -195,6 +195,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=-1, help="processes side by side; -1 for one on each core")
     options = parser.parse_args()
     variants = parse_methods(options.methods)
+    if OURS not in [variant.label for variant in variants]:
+        parser.error(f"--methods is {options.methods!r}; expected {OURS} among them, as all leads are its leads")
     sections = [make_section(name, variants, options) for name in options.only]
     print(render("markdown", sections, introduction=_INTRODUCTION))
 

@@ -53,11 +53,12 @@ def test_a_session_has_the_rows_and_texts_of_its_classes(tmp_path: Path) -> None
     assert sum(len(part.test_y) for part in parts.values()) == len(whole.test_y)
 
 
-def test_sessions_of_more_classes_than_there_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize("classes", [4, 7])
+def test_sessions_of_more_or_fewer_classes_than_there_are(tmp_path: Path, classes: int) -> None:
     write_domain(tmp_path, small_domains()["c"])
-    more = read_setting("more", SESSIONS.replace("classes = 5", "classes = 7"))
-    with pytest.raises(HyCalError, match="'c' has 5 classes; setting 'more' splits more"):
-        load_domains(more, tmp_path)
+    other = read_setting("other", SESSIONS.replace("classes = 5", f"classes = {classes}"))
+    with pytest.raises(HyCalError, match=f"'c' has 5 classes; setting 'other' splits {classes} into sessions"):
+        load_domains(other, tmp_path)
 
 
 def test_sessions_are_learned_step_by_step_under_one_domain(tmp_path: Path) -> None:
@@ -118,6 +119,13 @@ def test_the_reference_of_forward_transfer_learned_one_domain_alone(tmp_path: Pa
         right = np.mean(taught.predict(domain.test_x) == np.array(domain.labels)[domain.test_y])
         assert result.alone[number] == pytest.approx(100 * right)
     assert column_of(result, "forward") == metrics.forward_transfer(result.A, result.alone)
+
+
+def test_a_domain_alone_that_cannot_be_tuned_has_no_reference(tmp_path: Path) -> None:
+    first, second, third = small_setting().domains
+    setting = replace(small_setting(), domains=(first, replace(second, shots=1), third))
+    result = run(setting, "NCM+tuned", small_domains(text=False), tmp_path)
+    assert np.isnan(result.alone).tolist() == [False, True, False]
 
 
 def test_hits_of_each_image_add_up_to_the_counts(tmp_path: Path) -> None:

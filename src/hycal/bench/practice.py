@@ -80,13 +80,11 @@ class PracticeRun:
     fitted: Mapping[str, Fitted]
 
 
-def run_practice(
-    setting: Setting, seed: int, embedded: Mapping[str, BenchDomain], out: Path, *, order: str = DEFAULT_ORDER
-) -> bool:
+def run_practice(setting: Setting, seed: int, embedded: Mapping[str, BenchDomain], out: Path) -> bool:
     """Run one seed of a setting and write its file; return whether it had to be run."""
-    cell = Cell(setting, order, seed, Variant(OURS))
+    cell = Cell(setting, DEFAULT_ORDER, seed, Variant(OURS))
     domains = cell.domains(embedded)
-    samples = draw_samples(setting, seed, {domain.name: domain.train_y for domain in domains}, order=order)
+    samples = draw_samples(setting, seed, {domain.name: domain.train_y for domain in domains})
     digests = {domain.name: domain.digest() for domain in domains}
     about = {**manifest(cell, domains, samples, digests), "practice": FORMAT}
     path = out / PRACTICE / f"{setting.label}.{seed}.json"
