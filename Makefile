@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo studies test test-random test-browser test-cluster test-torch fuzz audit screenshots lint walks house bench methods clean
+.PHONY: help demo studies test test-random test-browser test-cluster test-torch fuzz audit screenshots lint walks house fair bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -18,9 +18,11 @@ demo: $(READY)  ## the benchmark on the bundled disciplines: all methods, four s
 	test -f demo/efficiency.json || $(BIN)/hycal bench efficiency --out demo
 	$(BIN)/hycal bench report demo
 
-studies: demo  ## the same, with the metric ablation, the parameter grids of HyCal, and tuned methods
+studies: demo  ## the same, with ablations, parameter grids, tuned methods, sessions, and scikit-learn's classifiers
 	$(BIN)/hycal bench run xd8-balanced xd8-cross-scale xd8-high-scale --methods "study:metrics study:tuned" --out demo
 	$(BIN)/hycal bench run xd8-high-scale --methods "study:alpha-beta study:lambda-gamma" --seeds 0 --out demo
+	$(BIN)/hycal bench run xd8-sessions xd8-fscil-base xd8-mtil --out demo
+	$(BIN)/hycal bench practice xd8-balanced xd8-cross-scale xd8-high-scale --out demo
 	$(BIN)/hycal bench report demo
 
 lint: $(READY)  ## style, types, import contract
@@ -73,6 +75,9 @@ walks: $(READY)  ## the files that learn, predict, a benchmark cell and an HTTP 
 
 house: $(READY)  ## the picture of rooms and imports in docs/architecture.md
 	$(BIN)/python -m tools.house --write
+
+fair: $(READY)  ## every method at its best beside HierarchicalHyCal, with paired intervals; goes on where it stopped
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fair
 
 bench: $(READY)  ## speed and memory against the dense reference
 	$(BIN)/python -m benchmarks.dense_comparison

@@ -51,3 +51,21 @@ def test_spaces_inside_brackets_end_no_method() -> None:
     assert [variant.label for variant in listed] == labels
     with pytest.raises(HyCalError, match=r"'HyCal\[' is not a method"):
         parse_methods("HyCal[ NCM")
+
+
+def test_one_domain_is_written_before_tuned_and_read_back() -> None:
+    variant = parse_variant("HierarchicalHyCal[strength=2]+one-domain+tuned")
+    assert variant.one_domain
+    assert variant.tuned
+    assert variant.label == "HierarchicalHyCal[strength=2]+one-domain+tuned"
+    assert shown_apart("HierarchicalHyCal+one-domain")
+    with pytest.raises(HyCalError, match=r"then \+one-domain, then \+tuned"):
+        parse_variant("NCM+tuned+one-domain")
+
+
+def test_the_fair_study_has_every_method_as_it_is_and_tuned() -> None:
+    labels = find_study("fair").labels
+    for method in METHODS:
+        own = [parse_variant(label) for label in labels if parse_variant(label).method == method]
+        assert any(not variant.tuned for variant in own), method
+        assert any(variant.tuned for variant in own) == bool(METHODS[method].tuning_grid), method

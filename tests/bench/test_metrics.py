@@ -61,3 +61,20 @@ def test_a_matrix_that_is_none_is_refused(bad: list[float]) -> None:
 def test_counts_must_be_positive() -> None:
     with pytest.raises(HyCalError, match="positive"):
         metrics.s_last(LOWER, K=[1, 0, 2])
+
+
+def test_base_novel_and_their_harmonic_mean_by_hand() -> None:
+    assert metrics.base_accuracy(LOWER) == 76.0
+    novel = metrics.novel_accuracy(LOWER, asked=[1000, 10, 30])
+    assert novel == pytest.approx((10 * 50 + 30 * 90) / 40), "by images, the base session left out"
+    assert metrics.harmonic_mean(76.0, novel) == pytest.approx(2 * 76 * 80 / 156)
+    assert np.isnan(metrics.novel_accuracy([[70.0]], asked=[5]))
+    assert np.isnan(metrics.harmonic_mean(76.0, NAN))
+
+
+def test_transfer_forwards_and_backwards_by_hand() -> None:
+    assert metrics.backward_transfer(LOWER) == pytest.approx(((76 - 80) + (50 - 60)) / 2)
+    assert metrics.forward_transfer(LOWER, R=[0.0, 55.0, 93.0]) == pytest.approx(((60 - 55) + (90 - 93)) / 2)
+    assert np.isnan(metrics.forward_transfer(LOWER, R=[0.0, NAN, 93.0]))
+    assert np.isnan(metrics.forward_transfer([[70.0]], R=[60.0]))
+    assert np.isnan(metrics.backward_transfer([[70.0]]))

@@ -144,6 +144,17 @@ def test_balanced_settings_have_about_500_images_of_every_domain() -> None:
         ("back =", "default =", "'default' is the order of the file"),
         ('["b", "a"]', '"ba"', "expected lists of domain names"),
         ("[orders]", "[parameters.NCMM]\n[orders]", "expected [parameters.METHOD] for methods of"),
+        ("shots = 3", "shots = 3\nsessions = 0", "sessions = 0; expected a whole number, at least one session"),
+        ("shots = 3", "shots = 3\nsessions = 3", "3 sessions for 2 classes"),
+        (
+            "shots = 3",
+            "shots = 3\nbase = { classes = 1, shots = 9 }",
+            "0 sessions for 2 classes, 1 of them in the base",
+        ),
+        ("shots = 3", "shots = 3\nsessions = 2\nbase = { classes = 2, shots = 9 }", "2 of them in the base session"),
+        ("shots = 3", "shots = 3\nsessions = 2\nbase = { classes = 1 }", "expected { classes = 60, shots = 20 }"),
+        ("[domains.shots]", "sessions = 2\n[domains.shots]", "expected shots = a whole number"),
+        ('title = "small"', 'title = "small"\ntests = "never"', "expected one of every-step, last-step"),
         (SMALL[SMALL.index("[orders]") :], "domains = 5", "domains = 5; expected [[domains]]"),
         (SMALL[SMALL.index("[orders]") :], "domains = []", "domains = []; expected [[domains]]"),
     ],
@@ -191,3 +202,25 @@ def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
 def test_the_bundled_embeddings_have_domains_of_their_own() -> None:
     with pytest.raises(HyCalError, match="no domain 'a'; expected some of aircraft"):
         load_domains(read_setting("small", SMALL))
+
+
+def test_sessions_split_the_classes_once_as_equally_as_possible() -> None:
+    sessions = load_setting("xd8-sessions").domains
+    assert [session.classes for session in sessions] == [11, 11, *[10] * 8]
+    assert [session.name for session in sessions][::9] == ["flower 01", "flower 10"]
+    assert {session.shots for session in sessions} == {5}
+    order = [number for session in sessions for number in session.members]
+    assert order == np.random.RandomState(1993).permutation(102).tolist()
+
+
+def test_a_base_session_comes_first_with_shots_of_its_own() -> None:
+    base, *later = load_setting("xd8-fscil-base").domains
+    assert (base.classes, base.shots) == (62, 20)
+    assert [(session.classes, session.shots) for session in later] == [(5, 5)] * 8
+    assert sorted(number for session in (base, *later) for number in session.members) == list(range(102))
+
+
+def test_an_order_names_data_sets_and_keeps_their_sessions_in_order() -> None:
+    setting = read_setting("small", SMALL.replace("shots = 3", "shots = 3\nsessions = 2"))
+    assert [domain.name for domain in setting.in_order("back")] == ["b", "a 1", "a 2"]
+    assert list(setting.data_sets) == ["a", "b"]

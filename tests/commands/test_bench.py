@@ -57,3 +57,13 @@ def test_seeds_that_are_no_numbers(tmp_path: Path, seeds: str) -> None:
 
 def test_no_order_is_not_a_run_of_nothing(tmp_path: Path) -> None:
     assert "--orders names no order" in hycal_error("bench", "run", "xd8-balanced", "--orders", "", "--out", tmp_path)
+
+
+def test_practice_runs_each_seed_once_and_the_report_shows_it(tmp_path: Path) -> None:
+    setting, embeddings = write_small(tmp_path, text=False)
+    options = ("--seeds", "1", "--embeddings", embeddings, "--out", tmp_path / "out")
+    assert hycal("bench", "practice", setting, *options) == "small, seed 1: run\n"
+    assert hycal("bench", "practice", setting, *options) == "small, seed 1: known already\n"
+    run_small(tmp_path)
+    hycal("bench", "report", tmp_path / "out")
+    assert "logistic regression" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")

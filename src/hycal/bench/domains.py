@@ -102,12 +102,12 @@ def load_domains(setting: Setting, folder: Path | None = None) -> dict[str, Benc
         Holds DOMAIN.npz for each domain. Without it a setting for "xd8" uses the bundled embeddings.
     """
     whole = _load_whole(setting, list(setting.data_sets), folder)
-    for domain in setting.domains:
-        if max(domain.members, default=-1) >= len(whole[domain.data_set].class_names):
-            found = len(whole[domain.data_set].class_names)
+    for name, sessions in setting.data_sets.items():
+        found, expected = len(whole[name].class_names), sum(session.classes for session in sessions)
+        if sessions[0].members and found != expected:
             raise HyCalError(
-                f"Domain {domain.data_set!r} has {found} classes; setting {setting.name!r} splits more of them into "
-                "sessions. Check that the embeddings are those of this data set."
+                f"Domain {name!r} has {found} classes; setting {setting.name!r} splits {expected} into sessions. Check "
+                "that the embeddings are those of this data set."
             )
     return {
         domain.name: whole[domain.data_set].session(domain) if domain.members else whole[domain.name]

@@ -3,7 +3,8 @@
 Each is fitted on all samples of a setting at once, as there is no other way for most of them, and answers all test
 images. C of the logistic regression and of the linear SVM is chosen by cross-validation on the samples, the ridge by
 leave-one-out; nearest neighbours have five. One run is one seed of one setting: all classifiers in one process on one
-core, so that their times can be compared. The linear SVM and the ridge classifier have no probabilities, and no ECE.
+core, so that their processor seconds can be compared. The linear SVM and the ridge classifier have no probabilities,
+and so no calibration error.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ CLASSIFIERS: Mapping[str, Callable[[int], Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """One classifier of one run: right answers by domain, calibration error, seconds to learn and to answer."""
+    """One classifier of one run: right answers by domain, calibration error, processor seconds to learn and answer."""
 
     right: tuple[npt.NDArray[np.bool_], ...]
     calibration_error: float
@@ -79,13 +80,11 @@ class PracticeRun:
     fitted: Mapping[str, Fitted]
 
 
-def run_practice(
-    setting: Setting, seed: int, embedded: Mapping[str, BenchDomain], out: Path, *, order: str = DEFAULT_ORDER
-) -> bool:
+def run_practice(setting: Setting, seed: int, embedded: Mapping[str, BenchDomain], out: Path) -> bool:
     """Run one seed of a setting and write its file; return whether it had to be run."""
-    cell = Cell(setting, order, seed, Variant(OURS))
+    cell = Cell(setting, DEFAULT_ORDER, seed, Variant(OURS))
     domains = cell.domains(embedded)
-    samples = draw_samples(setting, seed, {domain.name: domain.train_y for domain in domains}, order=order)
+    samples = draw_samples(setting, seed, {domain.name: domain.train_y for domain in domains})
     digests = {domain.name: domain.digest() for domain in domains}
     about = {**manifest(cell, domains, samples, digests), "practice": FORMAT}
     path = out / PRACTICE / f"{setting.label}.{seed}.json"
@@ -110,11 +109,11 @@ def run_practice(
 
 def _fit_ours(cell: Cell, domains: Sequence[BenchDomain], samples: Mapping[str, SampleList]) -> Fitted:
     classifier = cell.variant.build(cell.setting, text=all(domain.text is not None for domain in domains))
-    began = time.perf_counter()
+    began = time.process_time()
     for domain in domains:
         learn_domain(classifier, domain, samples[domain.name])
     classifier.predict_proba(domains[0].test_x[:1])
-    learned = time.perf_counter()
+    learned = time.process_time()
     return _answered(classifier, domains, learned - began)
 
 
@@ -126,9 +125,9 @@ def _fit_theirs(domains: Sequence[BenchDomain], samples: Mapping[str, SampleList
         raise HyCalError("C is chosen by cross-validation, which takes two images of every class. Take more shots.")
     fitted = {}
     for name, make in CLASSIFIERS.items():
-        classifier, began = make(folds), time.perf_counter()
+        classifier, began = make(folds), time.process_time()
         classifier.fit(X, y)
-        fitted[name] = _answered(classifier, domains, time.perf_counter() - began)
+        fitted[name] = _answered(classifier, domains, time.process_time() - began)
     return fitted
 
 
@@ -136,15 +135,15 @@ def _answered(classifier: Any, domains: Sequence[BenchDomain], learning: float) 
     """Ask a fitted classifier for every test image: its probabilities, or its answers where it has none."""
     queries: Floats = np.concatenate([domain.test_x for domain in domains])
     truth = np.concatenate([np.array(domain.labels)[domain.test_y] for domain in domains])
-    began, error = time.perf_counter(), float("nan")
+    began, error = time.process_time(), float("nan")
     if hasattr(classifier, "predict_proba"):
         chances = classifier.predict_proba(queries)
         hits = classifier.classes_[chances.argmax(axis=1)] == truth
-        answering = time.perf_counter() - began
+        answering = time.process_time() - began
         error = metrics.calibration_error(chances.max(axis=1), hits)
     else:
         hits = classifier.predict(queries) == truth
-        answering = time.perf_counter() - began
+        answering = time.process_time() - began
     ends = np.cumsum([len(domain.test_y) for domain in domains])[:-1]
     return Fitted(tuple(np.split(hits, ends)), error, learning, answering)
 

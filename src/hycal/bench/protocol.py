@@ -79,6 +79,39 @@ def run_stream(
     parameters before each test, from the samples that it has learned.
     """
     untaught = clone(classifier)
+    correct, answers = _learn_and_test(classifier, domains, samples, protocol, tuned=tuned, tests=tests)
+    hits = _hits(answers, domains)
+    whole = tests == "every-step"
+    return Outcome(
+        correct,
+        alone=[
+            _alone(clone(untaught), domain, samples[domain.name], tuned=tuned) if whole else None for domain in domains
+        ],
+        right=hits,
+        class_correct={
+            label: int(hit[domain.test_y == number].sum())
+            for domain, hit in zip(domains, hits, strict=True)
+            for number, label in enumerate(domain.labels)
+        },
+        calibration_error=calibration_error(
+            np.concatenate([answer.chances(classifier.temperature_) for answer in answers]), np.concatenate(hits)
+        ),
+        class_shots=dict(zip(classifier.classes_.tolist(), classifier.counts_.tolist(), strict=True)),
+        nbytes=classifier.nbytes_,
+        gravity=_gravity(classifier, domains, answers) if whole and protocol != "MTIL" else None,
+    )
+
+
+def _learn_and_test(
+    classifier: IncrementalClassifier,
+    domains: Sequence[BenchDomain],
+    samples: Mapping[str, SampleList],
+    protocol: str,
+    *,
+    tuned: bool,
+    tests: str,
+) -> tuple[Counts, list[_Answers]]:
+    """Return the right answers after each step, and all answers after the last."""
     early = protocol == "X-TAIL" and _announce(classifier, domains)
     correct: Counts = []
     answers: list[_Answers] = []
@@ -92,26 +125,7 @@ def run_stream(
         asked = domains if early else domains[: step + 1]
         answers = _ANSWERS[protocol](classifier, asked)
         correct.append([int(hit.sum()) for hit in _hits(answers, asked)] + [None] * (len(domains) - len(asked)))
-    hits = _hits(answers, domains)
-    alone: list[int | None] = [None] * len(domains)
-    if tests == "every-step":
-        alone = [_alone(clone(untaught), domain, samples[domain.name], tuned=tuned) for domain in domains]
-    return Outcome(
-        correct,
-        alone=alone,
-        right=hits,
-        class_correct={
-            label: int(hit[domain.test_y == number].sum())
-            for domain, hit in zip(domains, hits, strict=True)
-            for number, label in enumerate(domain.labels)
-        },
-        calibration_error=calibration_error(
-            np.concatenate([answer.chances(classifier.temperature_) for answer in answers]), np.concatenate(hits)
-        ),
-        class_shots=dict(zip(classifier.classes_.tolist(), classifier.counts_.tolist(), strict=True)),
-        nbytes=classifier.nbytes_,
-        gravity=_gravity(classifier, domains, answers) if protocol != "MTIL" and tests == "every-step" else None,
-    )
+    return correct, answers
 
 
 def _gravity(
@@ -123,8 +137,11 @@ def _gravity(
     return measure(classifier, *_asked(domains), answers=np.concatenate([answer.labels for answer in answers]))
 
 
-def _alone(classifier: IncrementalClassifier, domain: BenchDomain, sample: SampleList, *, tuned: bool) -> int:
-    """Return the right answers of a classifier that learns this domain alone."""
+def _alone(classifier: IncrementalClassifier, domain: BenchDomain, sample: SampleList, *, tuned: bool) -> int | None:
+    """Return the right answers of a classifier that learns this domain alone; None if that is too little to tune by."""
+    classes = len(set(sample.labels))
+    if tuned and (classes < 2 or classes == len(sample.labels)):
+        return None
     learn_domain(classifier, domain, sample)
     if tuned:
         classifier.tune()

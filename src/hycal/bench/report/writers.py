@@ -48,8 +48,8 @@ def write_report(results: Results, folder: Path) -> dict[str, Path]:
     return {form: folder / name for form, name in FILES.items()}
 
 
-def render(form: str, sections: Sequence[Section]) -> str:
-    """Return sections as the text of one form; only HTML has the figures."""
+def render(form: str, sections: Sequence[Section], *, introduction: str = _INTRODUCTION) -> str:
+    """Return sections as the text of one form, below an introduction; only HTML has the figures."""
     if form == "csv":
         return _csv(sections)
     if form == "latex":  # has its own use of braces
@@ -58,7 +58,7 @@ def render(form: str, sections: Sequence[Section]) -> str:
         templates = environment("hycal.bench.report")
     templates.filters["tex"] = _tex
     text = templates.get_template(FILES[form]).render(
-        title="hycal benchmark", introduction=_INTRODUCTION, sections=sections, cell=partial(_cell, *_MARKS[form])
+        title="hycal benchmark", introduction=introduction, sections=sections, cell=partial(_cell, *_MARKS[form])
     )
     return text if form == "html" else text[:-1]  # without the empty line after the last block
 
