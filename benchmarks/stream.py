@@ -13,21 +13,45 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from benchmarks.domains import learn_in_order, stream
-from hycal import GDA, KLDA, NCM, SLDA, DualRAIL, FeCAM, HyCal, PrimalRAIL, RanPAC, TipAdapter, ZeroShot
+from hycal import (
+    APE,
+    GDA,
+    KLDA,
+    NCM,
+    SLDA,
+    TEEN,
+    AnaCP,
+    DualRAIL,
+    FeCAM,
+    HyCal,
+    LoRanPAC,
+    PrimalRAIL,
+    ProKeR,
+    RanPAC,
+    TipAdapter,
+    ZeroShot,
+)
 from hycal.base import IncrementalClassifier
 
 #: What learns from images alone, by the name in the table.
 IMAGES: Mapping[str, Callable[[], IncrementalClassifier]] = {
     "HyCal image": lambda: HyCal(fusion="image"),
     "NCM": NCM,
+    "TEEN": TEEN,
+    "TEEN others": lambda: TEEN(base="others"),
     "SLDA": SLDA,
+    "SLDA by domain": lambda: SLDA(covariance="domain"),
     "GDA": lambda: GDA(zero_shot="none"),
+    "GDA by domain": lambda: GDA(zero_shot="none", covariance="domain"),
     "FeCAM vit": FeCAM,
     "FeCAM few-shot": lambda: FeCAM(variant="few-shot"),
     "TipAdapter": lambda: TipAdapter(zero_shot="none"),
+    "ProKeR": lambda: ProKeR(zero_shot="none"),
     "DualRAIL": lambda: DualRAIL(zero_shot="none"),
     "PrimalRAIL": lambda: PrimalRAIL(zero_shot="none"),
     "KLDA": KLDA,
+    "AnaCP": AnaCP,
+    "LoRanPAC": LoRanPAC,
     "RanPAC per-task": RanPAC,
     "RanPAC first-task": lambda: RanPAC(ridge="first-task"),
     "RanPAC joint": lambda: RanPAC(ridge="joint"),
@@ -38,6 +62,8 @@ TEXT: Mapping[str, Callable[[], IncrementalClassifier]] = {
     "HyCal sum": HyCal,
     "GDA": GDA,
     "TipAdapter": TipAdapter,
+    "APE": APE,
+    "ProKeR": ProKeR,
     "DualRAIL": DualRAIL,
     "PrimalRAIL": PrimalRAIL,
 }

@@ -6,12 +6,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hycal import GDA, KLDA, METHODS, NCM, SLDA, TEEN, DualRAIL, FeCAM, HyCal, PrimalRAIL, ProKeR, RanPAC, TipAdapter
+from hycal import (
+    GDA,
+    KLDA,
+    METHODS,
+    NCM,
+    SLDA,
+    TEEN,
+    DualRAIL,
+    FeCAM,
+    HyCal,
+    LoRanPAC,
+    PrimalRAIL,
+    ProKeR,
+    RanPAC,
+    TipAdapter,
+)
 from hycal.base import IncrementalClassifier
 from hycal.testing.laws import LAWS, BrokenLawError, check_laws
 from hycal.testing.streams import Stream
 
-SMALL = {"RanPAC": {"n_components": 64}, "KLDA": {"n_components": 48}, "PrimalRAIL": {"n_components": 64}}
+SMALL = {
+    "RanPAC": {"n_components": 64},
+    "KLDA": {"n_components": 48},
+    "PrimalRAIL": {"n_components": 64},
+    "AnaCP": {"n_components": 32, "replay": 5},
+}
 VARIANTS: dict[str, IncrementalClassifier] = {
     **{name: method(**SMALL.get(name, {})) for name, method in METHODS.items()},
     "HyCal concat released": HyCal(fusion="concat", rule="released", alpha=4),
@@ -29,6 +49,8 @@ VARIANTS: dict[str, IncrementalClassifier] = {
     "RanPAC first task": RanPAC(n_components=2048, ridge="first-task"),
     "RanPAC joint": RanPAC(n_components=16, ridge="joint"),
     "RanPAC fixed": RanPAC(n_components=16, ridge=10.0),
+    "LoRanPAC narrow": LoRanPAC(n_components=16),
+    "LoRanPAC wide": LoRanPAC(n_components=64),
     "KLDA ensemble": KLDA(n_components=16, ensemble=3, reg=1e-2),
     "KLDA faithful": KLDA(n_components=48, mode="faithful"),
     "PrimalRAIL alone": PrimalRAIL(n_components=16, zero_shot="none"),

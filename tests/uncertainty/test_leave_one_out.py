@@ -14,10 +14,12 @@ from hycal import (
     NCM,
     SLDA,
     TEEN,
+    AnaCP,
     DualRAIL,
     FeCAM,
     HierarchicalHyCal,
     HyCal,
+    LoRanPAC,
     PrimalRAIL,
     ProKeR,
     RanPAC,
@@ -63,7 +65,8 @@ STREAMS = {
 
 
 def test_every_method_is_here():
-    assert {type(classifier) for classifier in VARIANTS.values()} | {HierarchicalHyCal} == set(METHODS.values())
+    others = {HierarchicalHyCal, LoRanPAC, AnaCP}  # they keep something as it is, or leave out more than one sample
+    assert {type(classifier) for classifier in VARIANTS.values()} | others == set(METHODS.values())
 
 
 @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr
 
 from hycal.parallel.threads import map_rows
 from hycal.validation import Doubles, Floats
@@ -51,12 +52,12 @@ class Relu:
     projection: Doubles
 
     @classmethod
-    def gaussian(cls, width: int, size: int, seed: int) -> Relu:
+    def gaussian(cls, width: int, size: int, seed: int) -> Self:
         """Draw V from N(0, 1)."""
         return cls(np.random.default_rng(seed).standard_normal((width, size)))
 
     @classmethod
-    def uniform(cls, width: int, size: int, seed: int) -> Relu:
+    def uniform(cls, width: int, size: int, seed: int) -> Self:
         """Draw V from U(-1/sqrt(d), 1/sqrt(d))."""
         bound = 1.0 / np.sqrt(width)
         return cls(np.random.default_rng(seed).uniform(-bound, bound, (width, size)))
@@ -71,10 +72,21 @@ class Relu:
         H = X @ self.projection
         return np.maximum(H, 0.0, out=H)
 
-    def parts(self) -> Iterator[Relu]:
+    def parts(self) -> Iterator[Self]:
         """Yield maps to consecutive features, so that no (n, size) matrix has to be held."""
         for start in range(0, self.size, _COLUMNS_AT_ONCE):
             yield replace(self, projection=self.projection[:, start : start + _COLUMNS_AT_ONCE])
+
+
+@dataclass(frozen=True, eq=False)
+class Gelu(Relu):
+    """X V P(z < X V) with z standard normal, the smooth form of `Relu`: the random projection of AnaCP."""
+
+    def __call__(self, X: Doubles) -> Doubles:
+        """Return the features of the rows of X."""
+        H = X @ self.projection
+        H *= ndtr(H)
+        return H
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +142,29 @@ class Kernel:
     def matrix(self) -> Doubles:
         """Return the kernel of the samples with themselves, (N, N), in Fortran order."""
         return self(self.samples).T  # symmetric: no copy
+
+
+@dataclass(frozen=True, eq=False)
+class ArcCosine:
+    """(sin a + (pi - a) cos a)/(2 pi) for every stored sample, with a the angle to it.
+
+    The mean product of a `Relu` feature of both with V from N(0, 1), and so the limit of infinitely many features. Both
+    are unit vectors. Cho and Saul, Kernel methods for deep learning, NeurIPS 2009.
+    """
+
+    samples: Doubles
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return len(self.samples)
+
+    def __call__(self, X: Doubles) -> Doubles:
+        """Return the features of the rows of X."""
+        cosines = np.clip(X @ self.samples.T, -1.0, 1.0)
+        kernel: Doubles = np.sqrt(1.0 - cosines**2) + (np.pi - np.arccos(cosines)) * cosines
+        kernel /= 2.0 * np.pi
+        return kernel
 
 
 @dataclass(frozen=True, eq=False)

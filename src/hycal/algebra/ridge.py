@@ -56,17 +56,28 @@ def ridge_weights(features: Relu, X: Floats, Y: Doubles, ridge: float) -> Double
 
 def gram_weights(features: Relu, X: Floats, Y: Doubles, ridge: float) -> Doubles:
     """Return the weights from the Gram matrix of the features."""
-    gram = gram_matrix(features.size, _feature_blocks(features, X))
-    moments = np.zeros((features.size, Y.shape[1]))
-    for H, targets in zip(_feature_blocks(features, X), _blocks(Y), strict=True):
-        moments += H.T @ targets
+    gram, moments = gram_and_moments(features, X, Y)
     return solve_ridge(gram, ridge, moments).T
 
 
 def dual_weights(features: Relu, X: Floats, Y: Doubles, ridge: float) -> Doubles:
     """Return the weights from the kernel of the samples."""
-    coefficients, rows = solve_ridge(sample_kernel(features, X), ridge, Y), X.astype(np.float64)
+    return weights_of(features, X, solve_ridge(sample_kernel(features, X), ridge, Y))
+
+
+def weights_of(features: Relu, X: Floats, coefficients: Doubles) -> Doubles:
+    """Return the weights of features, (C, M), that the coefficients of samples, (N, C), stand for."""
+    rows = X.astype(np.float64)
     return np.concatenate([coefficients.T @ part(rows) for part in features.parts()], axis=1)
+
+
+def gram_and_moments(features: Relu, X: Floats, Y: Doubles) -> tuple[Doubles, Doubles]:
+    """Return H'H, the lower triangle in Fortran order, and H'Y, (M, C)."""
+    gram = gram_matrix(features.size, _feature_blocks(features, X))
+    moments = np.zeros((features.size, Y.shape[1]))
+    for H, targets in zip(_feature_blocks(features, X), _blocks(Y), strict=True):
+        moments += H.T @ targets
+    return gram, moments
 
 
 def sample_kernel(features: Relu, X: Floats) -> Doubles:

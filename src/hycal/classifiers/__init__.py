@@ -4,12 +4,14 @@
 A method never reads an image, and never knows which program uses it.
 """
 
+from hycal.classifiers.anacp import AnaCP
 from hycal.classifiers.ape import APE
 from hycal.classifiers.fecam import FeCAM
 from hycal.classifiers.gda import GDA
 from hycal.classifiers.hierarchical import HierarchicalHyCal
 from hycal.classifiers.hycal import HyCal
 from hycal.classifiers.klda import KLDA
+from hycal.classifiers.loranpac import LoRanPAC
 from hycal.classifiers.ncm import NCM
 from hycal.classifiers.proker import ProKeR
 from hycal.classifiers.rail import DualRAIL, PrimalRAIL
@@ -31,7 +33,9 @@ METHODS = MethodRegistry(
     GDA,
     FeCAM,
     RanPAC,
+    LoRanPAC,
     KLDA,
+    AnaCP,
     PrimalRAIL,
     DualRAIL,
     TipAdapter,
@@ -47,10 +51,12 @@ __all__ = [
     "NCM",
     "SLDA",
     "TEEN",
+    "AnaCP",
     "DualRAIL",
     "FeCAM",
     "HierarchicalHyCal",
     "HyCal",
+    "LoRanPAC",
     "PrimalRAIL",
     "ProKeR",
     "RanPAC",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -120,20 +120,29 @@ class CacheClassifier(IncrementalClassifier):
         return scores
 
 
-def score_in_folds(method: IncrementalClassifier, records: Records, samples: Selection) -> Doubles:
-    """Return the scores of `samples`, each by a model that saw neither it nor the others of its fold.
+def folds(records: Records, samples: Selection) -> Iterator[tuple[npt.NDArray[np.intp], Records]]:
+    """Yield positions in `samples` and the records without these samples, until every sample was left out once.
 
-    For a method without a closed form. A fold has at most a tenth of a class, and at least one sample of it, so all
-    folds of all samples cost less than twenty derivations. The samples are of classes of two or more.
+    A fold has at most a tenth of a class, and at least one sample of it, so there are fewer than twenty. The samples
+    are of classes of two or more.
     """
     order = np.argsort(samples.own, kind="stable")
     starts = np.searchsorted(samples.own[order], samples.own[order])
-    folds = np.empty(len(order), np.intp)
-    folds[order] = (samples.each - starts) // np.maximum(samples.counts[order] // 10, 1)
-    scores = np.empty((len(order), len(records.counts)))
-    for fold in np.unique(folds):
-        some = samples.at(np.flatnonzero(folds == fold))
+    fold_of = np.empty(len(order), np.intp)
+    fold_of[order] = (samples.each - starts) // np.maximum(samples.counts[order] // 10, 1)
+    for fold in np.unique(fold_of):
+        positions = np.flatnonzero(fold_of == fold)
+        some = samples.at(positions)
         removed = {records.labels[own]: some.X[some.own == own] for own in np.unique(some.own)}
-        fewer = records.remove(Step(removed, None, {}))
-        scores[folds == fold] = method.score_rows(method.derive(fewer, None), some.X, None)
+        yield positions, records.remove(Step(removed, None, {}))
+
+
+def score_in_folds(method: IncrementalClassifier, records: Records, samples: Selection) -> Doubles:
+    """Return the scores of `samples`, each by a model that saw neither it nor the others of its fold.
+
+    For a method without a closed form of leave-one-out.
+    """
+    scores = np.empty((len(samples.rows), len(records.counts)))
+    for positions, fewer in folds(records, samples):
+        scores[positions] = method.score_rows(method.derive(fewer, None), samples.X[positions], None)
     return scores

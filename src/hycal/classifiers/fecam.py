@@ -181,7 +181,7 @@ class FeCAM(IncrementalClassifier):
         "alpha2": [Interval(Real, 0, None, closed="left"), None],
         "beta": [Interval(Real, 0, 1, closed="right")],
     }
-    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"alpha1": (0.3, 1.0, 3.0, 10.0, 30.0)}
+    tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"alpha1": (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)}
     # The paper does not state its constants, and no published variant reproduces its numbers: no "hycal-paper".
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "official": {"variant": "vit", "alpha1": 1.0, "alpha2": 0.0},  # the authors' script for frozen features
