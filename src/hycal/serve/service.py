@@ -37,9 +37,9 @@ class Limits:
     Attributes
     ----------
     requests : int
-        Requests that are received or answered at the same time.
-    request_bytes : int
-        Bytes of one request, all its images together.
+        Requests that are answered at the same time.
+    request_bytes, held_bytes : int
+        Bytes of one request, all its images together, and of all requests at the same time.
     image_bytes, image_pixels : int
         Bytes and pixels of one image.
     images : int
@@ -52,6 +52,7 @@ class Limits:
 
     requests: int = 96
     request_bytes: int = 64 * 2**20
+    held_bytes: int = 512 * 2**20
     image_bytes: int = 32 * 2**20
     image_pixels: int = 50_000_000
     images: int = 64
@@ -137,6 +138,11 @@ class Service:
     def state(self) -> State:
         """The newest state; a reader keeps it for the whole request, because it never changes."""
         return self.project.current()
+
+    @property
+    def width(self) -> int:
+        """How many numbers an embedding of this model has."""
+        return self.state.space.dimension
 
     def receive(self, uploads: Sequence[Upload]) -> list[SentImage]:
         """Embed images and keep them for later requests. An image that cannot be used has its problem instead."""
