@@ -6,6 +6,7 @@ import asyncio
 import errno
 import io
 import struct
+import sys
 import tempfile
 import zlib
 
@@ -20,6 +21,7 @@ from hycal.serve.bodies import body_limits
 from hycal.serve.security import Access, Guard
 from hycal.serve.server import link
 from hycal.serve.service import Limits
+from tests.support.encoders import CrashingEncoder
 from tests.support.services import client_of, files, new_service, picture, teach
 
 TOKEN = "0123456789abcdef-token"
@@ -409,6 +411,16 @@ def test_files_that_mean_harm_are_told_and_the_others_are_seen(taught, content):
     assert bad["image"] is None
     assert bad["candidates"] == []
     assert good["candidates"][0]["label"] == "colour/red"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes have no memory limit here")
+def test_a_crash_of_a_decoder_costs_one_answer(tmp_path):
+    with client_of(new_service(tmp_path / "m.hycal", encoder=CrashingEncoder())) as client:
+        teach(client)
+        told = client.post("/api/classify", files=files(picture("green", 1), picture("red", 9)))
+        bad, good = told.json()["answers"]
+        assert bad["problem"] == "the decoder crashed (SIGSEGV)"
+        assert good["candidates"][0]["label"] == "colour/red"
 
 
 NAMES = ["../../etc/passwd", "/etc/passwd", "C:\\boot.ini", "a\x00b.png", "\x1b[31m.png", "é.png"]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hycal.embedding import ImageBytes
 from hycal.embedding.cache import embeddings_folder, forget_images
+from hycal.embedding.preparation import isolated, start_workers
 from hycal.embedding.sources import ImageError
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
@@ -149,7 +150,7 @@ class Service:
         most = self.limits.image_bytes
         sources = [_UploadSource(str(number), upload.content, most) for number, upload in enumerate(uploads)]
         names = [_printable(upload.name) for upload in uploads]
-        embedded = self._learner.embed(sources, names=names, most_pixels=self.limits.image_pixels)
+        embedded = self._learner.embed(sources, names=names, most_pixels=self.limits.image_pixels, preparing=isolated())
         self.recent.put(embedded.examples.values())
         problems = {int(item.name): item.reason for item in embedded.skipped}
         found = embedded.examples
@@ -198,6 +199,8 @@ class Service:
 
     def warm(self) -> None:
         """Compute what the first request will need, so that it does not wait."""
+        if self.encoder is not None:
+            start_workers()
         state = self.state
         if state.classes:
             with contextlib.suppress(HyCalError):  # a request that needs it reports the error
