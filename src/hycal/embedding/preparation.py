@@ -191,9 +191,7 @@ def main() -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
             order, content = pickle.loads(orders.recv_bytes()), orders.recv_bytes()
-            signal.setitimer(
-                signal.ITIMER_PROF, order.seconds
-            )  # then the system ends this process
+            signal.setitimer(signal.ITIMER_PROF, order.seconds)  # then the system ends this process
             parts = _reply(content, order)
             signal.setitimer(signal.ITIMER_PROF, 0)
             for part in parts:

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from hycal.errors import HyCalError
 from hycal.parallel.threads import thread_pool
 from hycal.serve.batching import ANSWERING, BULK, Batcher, run_on
-from hycal.serve.bodies import EmbeddingsIn, is_npy, parse_json
+from hycal.serve.bodies import EmbeddingsIn, count_up_to, is_npy, parse_json
 from hycal.serve.serializers import encode_ranking
 from hycal.serve.service import Service, Stopwatch
 from hycal.validation import Floats
@@ -103,7 +103,7 @@ def rows_of(body: bytes, kind: str, *, most: int, width: int) -> Floats:
 
 def _check_count(rows: int, most: int) -> None:
     if rows > most:
-        raise HyCalError(f"{rows:,} embeddings in one request; the limit is {most:,}. Send them in several.")
+        raise HyCalError(f"More than {most:,} embeddings in one request, which is the limit. Send them in several.")
 
 
 def _from_npy(body: bytes) -> Floats:
@@ -118,9 +118,9 @@ def _from_npy(body: bytes) -> Floats:
 
 def _from_json(body: bytes, most: int, width: int) -> Floats:
     """Return the rows of a JSON body; its brackets and commas bound what it can hold, and are counted first."""
-    rows = body.count(b"[") - 1
+    rows = count_up_to(body, b"[", most + 2) - 1
     _check_count(rows, most)
-    if body.count(b",") > max(rows, 1) * width:
+    if count_up_to(body, b",", max(rows, 1) * width + 1) > max(rows, 1) * width:
         raise HyCalError(f"The rows have more than {width} numbers, which is the width of the model's embeddings.")
     found = parse_json(body, EmbeddingsIn).rows
     try:
