@@ -62,7 +62,11 @@ def send(folder: Path, *, make: Callable[[], bytes], expected: str, at_once: int
 
     def client(port: int) -> None:
         body, headers = upload(content)
-        status, told = ask(port, "POST", "/api/classify", body, headers)
+        try:
+            status, told = ask(port, "POST", "/api/classify", body, headers)
+        except OSError as error:
+            problems.add(f"no answer: {error}")
+            return
         statuses.add(status)
         problems.update(str(answer["problem"]) for answer in json.loads(told).get("answers", ()))
 

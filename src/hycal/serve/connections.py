@@ -74,6 +74,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.deadline = math.inf
         self.network = ""
         self._head_open = self._body_open = False
+        self._moved = False  # what the client must do next is another thing now
         self._head_bytes = self._fields = self._unparsed = 0
         self._body_bytes = self._body_due = 0
         self._refusal = HTTPStatus.BAD_REQUEST, "This is not HTTP/1.1."
@@ -103,6 +104,8 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         in_body = self._body_open
         super().data_received(data)
+        if self._moved:
+            self._await_client()
         if not self._head_open:
             self._unparsed = 0
         elif not in_body:  # else the chunk holds the end of a body too; it is short
@@ -127,27 +130,29 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= self.limits.pipelined:
             self._stop(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests came before the first was answered.")
         super().on_message_begin()
-        self._head_open = True
+        self._head_open = self._moved = True
         self._head_bytes = self._fields = 0
-        self._await_client()
 
     def on_url(self, url: bytes) -> None:
         """Count the address."""
-        self._count(len(url))
+        self._head_bytes += len(url)
+        if self._head_bytes > self.limits.head_bytes:
+            self._stop(*self._too_large())
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Count a header field."""
         self._fields += 1
-        self._count(len(name) + len(value) + 4)
+        self._head_bytes += len(name) + len(value) + 4
+        if self._head_bytes > self.limits.head_bytes or self._fields > self.limits.fields:
+            self._stop(*self._too_large())
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Wait for the body."""
-        self._head_open, self._body_open = False, True
+        self._head_open, self._body_open, self._moved = False, True, True
         self._body_bytes, self._body_due = 0, self.limits.body_bytes
         super().on_headers_complete()
-        self._await_client()
 
     def on_body(self, body: bytes) -> None:
         """Give the client more time when it has sent enough since the last time."""
@@ -155,13 +160,12 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
         if self._body_bytes >= self._body_due and not self.cycle.response_complete:
             self._body_due = self._body_bytes + self.limits.body_bytes
-            self._await_client()
+            self._moved = True
 
     def on_message_complete(self) -> None:
         """Answer, or wait for the next request if this one was answered already."""
-        self._body_open = False
+        self._body_open, self._moved = False, True
         super().on_message_complete()
-        self._await_client()
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or for the end of one that needed no more of its body."""
@@ -172,6 +176,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _await_client(self) -> None:
         """Set the deadline of what the client must do next; there is none while the server works."""
+        self._moved = False
         answered = self.cycle is None or self.cycle.response_complete
         limits = self.limits
         if self.flow.write_paused:
@@ -223,11 +228,6 @@ class BoundedProtocol(HttpToolsProtocol):
             return False
         nearest.transport.abort()
         return True
-
-    def _count(self, size: int) -> None:
-        self._head_bytes += size
-        if self._head_bytes > self.limits.head_bytes or self._fields > self.limits.fields:
-            self._stop(*self._too_large())
 
     def _too_large(self) -> tuple[HTTPStatus, str]:
         most = f"{self.limits.head_bytes:,} bytes or {self.limits.fields} fields"

@@ -127,6 +127,7 @@ class Service:
         self.project = project
         self.limits = limits or Limits()
         self.encoder = encoder
+        self.width = project.current().space.dimension  # numbers of an embedding
         self._learner = Learner(project, encoder, why_no_encoder=why_no_encoder)
         self.recent = RecentImages(self.limits.tray)
         self._advice = CachedResult(_advice)
@@ -139,11 +140,6 @@ class Service:
     def state(self) -> State:
         """The newest state; a reader keeps it for the whole request, because it never changes."""
         return self.project.current()
-
-    @property
-    def width(self) -> int:
-        """How many numbers an embedding of this model has."""
-        return self.state.space.dimension
 
     def receive(self, uploads: Sequence[Upload]) -> list[SentImage]:
         """Embed images and keep them for later requests. An image that cannot be used has its problem instead."""
