@@ -17,6 +17,7 @@ import numpy.typing as npt
 from PIL import Image, features
 from safetensors.numpy import load
 
+from hycal.embedding.decoding import FORMATS
 from hycal.embedding.table import EmbeddingTable, write_table
 from hycal.project import Arrival, Example, Project, Space, empty_state
 from hycal.project.changes import correct, rename, undo
@@ -118,15 +119,11 @@ def tables() -> list[bytes]:
     return [_made(_write_table)]
 
 
-_OPTIONAL = {"WEBP": "webp", "JPEG2000": "jpg_2000", "AVIF": "avif"}
-
-
 def images() -> list[bytes]:
     """One small image of each format and mode that we decode."""
     ramp = np.add.outer(np.arange(12), np.arange(16)).astype(np.uint8) * 9
     picture = Image.fromarray(ramp).convert("RGB")
-    formats = ["JPEG", "PNG", "GIF", "BMP", "TIFF", "PPM", "ICO", "TGA"]
-    formats += [name for name, feature in _OPTIONAL.items() if feature in features.get_supported()]
+    formats = [name for name in FORMATS if name != "WEBP" or features.check("webp")]
     found = [_image_file(picture, name) for name in formats]
     return [*found, *(_image_file(picture.convert(mode), "PNG") for mode in ("L", "P", "RGBA", "1", "I;16"))]
 

@@ -24,7 +24,8 @@ from hycal.errors import HyCalError
 from hycal.project import Project
 from hycal.project.file import project_content
 from hycal.project.journal import journal_of
-from hycal.serve.embeddings import NPY, rows_of
+from hycal.serve.bodies import NPY
+from hycal.serve.embeddings import rows_of
 from hycal.storage import model_file
 
 MOST_PIXELS = 4_000_000
@@ -137,7 +138,7 @@ def _archive(name: str) -> Callable[[bytes], None]:
 
 def _rows(kind: str) -> Callable[[bytes], None]:
     def feed(content: bytes) -> None:
-        rows = rows_of(content, kind, most=64)
+        rows = rows_of(content, kind, most=64, width=512)
         if rows.dtype != np.float32 or rows.ndim != 2 or not 0 < len(rows) <= 64:
             raise AssertionError(f"{rows.dtype} of shape {rows.shape} came out")
 

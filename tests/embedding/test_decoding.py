@@ -1,13 +1,16 @@
+import io
+import sys
+
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageFile
 
 from hycal.embedding.decoding import decode
 from hycal.embedding.sources import ImageError
 from tests.support.images import file_of, giant_png, picture
 
 
-@pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "PPM", "TGA"])
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF"])
 def test_lossless_formats_give_the_pixels(kind: str) -> None:
     image = picture(1)
     assert np.array_equal(np.asarray(decode(file_of(image, kind))), np.asarray(image))
@@ -105,6 +108,40 @@ def test_giants_and_strips_are_refused_before_decoding() -> None:
         decode(file_of(Image.new("1", (1, 5000)), "PNG"))
     with pytest.raises(ImageError, match=r"320 pixels; the limit is 100"):
         decode(file_of(picture(1), "PNG"), most_pixels=100)
+
+
+def test_a_format_that_needs_more_memory_has_a_lower_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """140 bytes of WebP, 7000 x 7000 pixels, took 977 MB."""
+    content = file_of(Image.new("RGB", (70, 70)), "WEBP")
+    assert decode(content, most_pixels=7000).size == (70, 70)
+    monkeypatch.setattr(ImageFile.ImageFile, "load", lambda self: pytest.fail("decoded"))
+    with pytest.raises(ImageError, match=r"4,900 pixels; the limit for WEBP, .* is 3,750"):
+        decode(content, most_pixels=5000)
+
+
+@pytest.mark.parametrize("kind", ["PPM", "ICO", "TGA", "JPEG2000", "AVIF", "PCX", "DDS", "SGI", "PSD"])
+def test_formats_that_are_not_on_the_list_are_refused_unread(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    Image.init()
+    content = b"8BPS" + bytes(100) if kind == "PSD" else None
+    if content is None and kind in Image.SAVE:
+        content = file_of(picture(1, size=(64, 64)), kind)
+    if kind in Image.OPEN:
+        monkeypatch.setitem(Image.OPEN, kind, (lambda *given: pytest.fail("read"), Image.OPEN[kind][1]))
+    with pytest.raises(ImageError, match="not an image of a known format"):
+        decode(content or b"")
+
+
+def test_a_photograph_of_a_phone_is_decoded_where_the_package_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    pillow_heif = pytest.importorskip("pillow_heif")
+    grey = Image.new("RGB", (64, 48), (90, 90, 90))
+    buffer = io.BytesIO()
+    pillow_heif.from_pillow(grey).save(buffer, quality=90)
+    assert np.abs(np.asarray(decode(buffer.getvalue())).astype(int) - 90).max() <= 3
+    with pytest.raises(ImageError, match="limit is 100"):
+        decode(buffer.getvalue(), most_pixels=100)
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    with pytest.raises(ImageError, match=r"pip install 'hycal\[heif\]'"):
+        decode(buffer.getvalue())
 
 
 @pytest.mark.parametrize("content", [b"hello", b"%!PS-Adobe-3.0 EPSF-3.0\n", b"\x00" * 100, b"\xff\xd8\xff"])

@@ -2,19 +2,20 @@ import io
 import os
 import shutil
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from hycal.embedding import EmbeddingCache, ImageFile, ImageRow, embed
+from hycal.embedding import EmbeddingCache, ImageBytes, ImageFile, ImageRow, embed
 from hycal.embedding.sources import ImageSource, image_files
 from hycal.embedding.store import Tick
 from hycal.errors import HyCalError
 from hycal.validation import Floats
 from tests.support.encoders import TinyEncoder
-from tests.support.images import file_of, make_folder, make_mixed_folder, picture
+from tests.support.images import file_of, giant_png, make_folder, make_mixed_folder, picture
 
 
 def sources_in(folder: Path) -> list[ImageSource]:
@@ -212,8 +213,17 @@ def test_a_folder_of_everything_ends_with_every_good_image_and_every_reason(tmp_
     assert all(skip.reason for skip in result.skipped)
     reasons = {Path(skip.name).name: skip.reason for skip in result.skipped}
     assert reasons["empty.jpg"] == "empty file (0 bytes)"
-    assert reasons["giant.png"] == "more pixels than the limit of 128,000,000"
+    assert reasons["giant.png"] == "more pixels than the limit of 100,000,000"
     assert "truncated" in reasons["truncated.jpg"] and "regular file" in reasons["pipe.jpg"]
+
+
+def test_an_image_beyond_the_limit_has_one_reason_and_no_warning() -> None:
+    """Pillow warns of a picture of 108 million pixels, and names the line of its caller."""
+    with warnings.catch_warnings(record=True) as raw:
+        warnings.simplefilter("always")
+        result = embed([ImageBytes("phone.png", giant_png(10_400))], TinyEncoder())
+    assert [skip.reason for skip in result.skipped] == ["10400 x 10400 is 108,160,000 pixels; the limit is 100,000,000"]
+    assert not raw
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:

@@ -27,22 +27,19 @@ def test_thumbnails_are_small_whatever_the_image():
 def test_only_the_images_that_need_one_get_a_thumbnail():
     thumbnails = Thumbnails(known={b"known"})
     assert thumbnails.wants(b"new") and not thumbnails.wants(b"known")
-    thumbnails.add(b"new", picture(0))
+    thumbnails.add(b"new", thumbnail(picture(0)))
     assert not thumbnails.wants(b"new") and thumbnails.get(b"new") and thumbnails.get(b"known") == b""
     thumbnails.add_undecoded(b"broken", b"no image")
     assert thumbnails.get(b"broken") == b""
 
 
-def test_a_photograph_that_nobody_else_decodes_is_decoded_at_a_fraction_of_its_size():
+def test_a_photograph_that_nobody_else_decodes_is_decoded_at_a_fraction_of_its_size(monkeypatch):
     large, sizes = io.BytesIO(), []
+    monkeypatch.setattr(
+        "hycal.embedding.thumbnails.thumbnail", lambda picture: sizes.append(picture.size) or thumbnail(picture)
+    )
     Image.new("RGB", (1600, 1200), "red").save(large, "JPEG")
-
-    class Sized(Thumbnails):
-        def add(self, key, picture):
-            sizes.append(picture.size)
-            super().add(key, picture)
-
-    thumbnails = Sized()
+    thumbnails = Thumbnails()
     thumbnails.add_undecoded(b"large", large.getvalue())
     assert sizes == [(400, 300)]
     assert Image.open(io.BytesIO(thumbnails.get(b"large"))).size == (SIDE, 72)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ import pytest
 from hycal import HyCal
 from hycal.errors import HyCalError
 from hycal.project.answers import answer, rank
-from hycal.serve.embeddings import NPY, EmbeddingsRequest, answer_requests
+from hycal.serve.bodies import NPY, body_limits
+from hycal.serve.embeddings import EmbeddingsRequest, answer_requests, rows_of
 from hycal.serve.schemas import AnswersOut
 from hycal.serve.serializers import describe_answer, encode_ranking
-from hycal.serve.service import SentImage
+from hycal.serve.service import Limits, SentImage
 
 
 def npy(rows) -> bytes:
@@ -130,3 +132,50 @@ def test_embeddings_that_make_no_sense(taught, rows, reason):
     answer = taught.post("/api/classify-embeddings", content=buffer.getvalue(), headers=kind)
     assert answer.status_code == 400
     assert reason in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"rows": [' + b"[]," * 400_000 + b"[]]}",
+        b'{"rows": [' + b"[0]," * 400_000 + b"[0]]}",
+        b'{"rows": [[' + b"0," * 800_000 + b"0]]}",
+        b'{"rows": [[' + b"null," * 190_000 + b"0]]}",
+        b'{"rows": ' + b"[" * 1_500_000,
+        b'{"a":' * 300_000,
+        b'{"rows": [["' + b"a" * 1_500_000 + b'"]]}',
+    ],
+    ids=["empty rows", "thin rows", "a wide row", "nulls", "nested lists", "nested objects", "a string"],
+)
+def test_hostile_json_costs_no_more_than_its_bytes(body):
+    """What a list takes is far more than its two bytes: 64 MB of empty rows took 2.8 GB and 52 s."""
+    tracemalloc.start()
+    with pytest.raises(HyCalError) as told:
+        rows_of(body, "application/json", most=4096, width=512)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**20
+    assert len(str(told.value)) < 500
+
+
+def test_embeddings_at_the_limit_pass_and_one_more_is_refused():
+    def body(rows: int, width: int) -> bytes:
+        return json.dumps({"rows": [[-1.2345678901234567e-123] * width] * rows}).encode()
+
+    assert rows_of(body(4, 3), "application/json", most=4, width=3).shape == (4, 3)
+    for rows, width in ((5, 3), (4, 4)):
+        with pytest.raises(HyCalError, match=r"limit|width"):
+            rows_of(body(rows, width), "application/json", most=4, width=3)
+    most = body_limits(Limits(rows=4, request_bytes=10**9), 1000)
+    assert len(body(4, 1000)) <= most("/api/classify-embeddings", "application/json")
+    assert len(npy(np.ones((4, 1000), np.float32))) <= most("/api/classify-embeddings", NPY)
+
+
+def test_labels_to_learn_are_parsed_up_to_the_first_fault(taught, service):
+    before = service.state.hash
+    for body in (b'{"labels": {' + b'"a":1,' * 100_000 + b'"a":1}}', b'{"labels": {}}', b"{}", b"[]", b"\xff"):
+        told = taught.post("/api/learn", content=body)
+        assert told.status_code == 400
+        assert "labels" in told.json()["detail"]
+        assert len(told.content) < 500
+    assert service.state.hash == before

@@ -240,3 +240,17 @@ def test_the_document_of_the_server_names_every_route(client):
     text = (Path(__file__).parents[2] / "docs" / "serve.md").read_text()
     for path in client.get("/openapi.json").json()["paths"]:
         assert path.partition("{")[0] in text, path
+
+
+@pytest.mark.parametrize("path", ["/api/info", "/api/health", "/api/accuracy", "/openapi.json", "/", "/api/nothing"])
+def test_head_is_get_without_its_body(taught, path):
+    head, get = taught.head(path), taught.get(path)
+    assert head.status_code == get.status_code
+    assert head.content == b""
+    assert head.headers == get.headers
+
+
+def test_head_of_what_only_takes_posts_changes_nothing(taught, service):
+    before = service.state.hash
+    assert taught.head("/api/undo").status_code == taught.get("/api/undo").status_code == 404
+    assert service.state.hash == before

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import struct
+import sys
+import tempfile
 import zlib
 
 import numpy as np
@@ -13,8 +16,12 @@ from PIL import Image
 from starlette.responses import Response
 
 from hycal.errors import HyCalError
+from hycal.serve.app import make_app
+from hycal.serve.bodies import body_limits
 from hycal.serve.security import Access, Guard
 from hycal.serve.server import link
+from hycal.serve.service import Limits
+from tests.support.encoders import CrashingEncoder
 from tests.support.services import client_of, files, new_service, picture, teach
 
 TOKEN = "0123456789abcdef-token"
@@ -60,6 +67,18 @@ def test_other_sites_change_nothing(taught, headers):
     assert taught.get("/api/info").json() == before
 
 
+READS = ["info", "classes", "examples?label=colour/red", "accuracy", "map", "history", "thumbnails/00"]
+
+
+@pytest.mark.parametrize("headers", [{"sec-fetch-site": "cross-site"}, {"origin": "http://evil.example"}])
+def test_other_sites_have_nothing_computed(taught, service, headers, monkeypatch):
+    monkeypatch.setattr(service, "advice", lambda state: pytest.fail("computed"))
+    for path in READS:
+        assert taught.get(f"/api/{path}", headers=headers).status_code == 403, path
+        assert taught.head(f"/api/{path}", headers=headers).status_code == 403, path
+    assert taught.get("/", headers=headers).status_code == 200, "a link to the page, from anywhere"
+
+
 def test_our_own_page_may(taught):
     headers = {"origin": "http://localhost:8000", "sec-fetch-site": "same-origin"}
     assert taught.post("/api/undo", headers=headers).status_code == 200
@@ -101,6 +120,15 @@ def test_the_token_as_header_or_cookie(locked):
     assert "samesite=strict" in cookie
     assert locked.get("/api/info").status_code == 200  # the client keeps the cookie
     assert locked.post("/api/undo", headers={"origin": "http://evil.example"}).status_code == 403
+
+
+def test_with_a_token_a_proxy_may_pass_its_own_name_on(tmp_path):
+    access = Access("127.0.0.1", TOKEN)
+    headers = {"host": "photos.example", "origin": "https://photos.example", "authorization": f"Bearer {TOKEN}"}
+    with client_of(new_service(tmp_path / "m.hycal"), access) as client:
+        assert client.get("/api/info", headers=headers).status_code == 200
+        assert client.post("/api/undo", headers=headers).status_code == 400, "nothing to undo"
+        assert client.get("/api/info", headers={"host": "photos.example"}).status_code == 401
 
 
 def test_a_token_of_any_characters_opens_by_the_printed_link(tmp_path):
@@ -168,26 +196,60 @@ def test_a_body_without_a_length_ends_at_the_limit(small):
     assert answer.status_code == 413
 
 
-def test_only_so_many_requests_are_let_in_and_the_others_are_told(tmp_path):
-    async def ask(app, path: str) -> int:
-        sent = []
-        scope = {
-            "type": "http",
-            "method": "GET",
-            "path": path,
-            "query_string": b"",
-            "headers": [(b"host", b"localhost:8000")],
-        }
+SMALL_ROUTES = ["undo", "rename", "forget", "correct", "nothing"]
 
-        async def receive():
-            return {"type": "http.request", "body": b"", "more_body": False}
 
-        async def send(message):
-            sent.append(message)
+@pytest.mark.parametrize("route", SMALL_ROUTES)
+def test_routes_that_need_little_take_little(taught, route):
+    """Nested JSON of a few megabytes would stop everybody while it is parsed."""
+    kind = {"content-type": "application/json"}
+    assert taught.post(f"/api/{route}", content=b"[" * 10_000, headers=kind).status_code == 413
 
-        await app(scope, receive, send)
-        return sent[0]["status"]
+    def endless():
+        for _ in range(1000):
+            yield b"[" * 1000
 
+    assert taught.post(f"/api/{route}", content=endless(), headers=kind).status_code in (404, 405, 413)
+
+
+def test_bodies_are_limited_by_what_a_route_can_hold():
+    most = body_limits(Limits(), 512)
+    assert most("/api/undo", "application/json") < 10_000
+    assert most("/api/answers", "application/json") < 100_000
+    assert most("/api/learn", "application/json") < 2**24
+    assert most("/api/classify-embeddings", "application/octet-stream") < 4096 * 512 * 4 + 20_000
+    assert most("/api/classify-embeddings", "application/json") < 4096 * 512 * 27
+    assert most("/api/images", "multipart/form-data") == 64 * 2**20
+
+
+class Asked:
+    """One request to an ASGI application, whose body comes when it is told to."""
+
+    def __init__(self, app, method: str, path: str) -> None:
+        self.body: asyncio.Queue = asyncio.Queue()
+        scope = {"type": "http", "method": method, "path": path, "query_string": b""}
+        self.sent: list[dict] = []
+        headers = [(b"host", b"localhost:8000")]
+        self.task = asyncio.create_task(app({**scope, "headers": headers}, self.body.get, self.send))
+
+    async def send(self, message) -> None:
+        self.sent.append(message)
+
+    def put(self, body: bytes, *, more: bool) -> None:
+        self.body.put_nowait({"type": "http.request", "body": body, "more_body": more})
+
+    async def status(self) -> int:
+        await self.task
+        return self.sent[0]["status"]
+
+
+async def whole_body(scope, receive, send) -> None:
+    while (await receive()).get("more_body"):
+        pass
+    await Response("done")(scope, receive, send)
+
+
+def test_only_so_many_requests_are_answered_at_once_and_the_others_are_told():
     async def crowd() -> tuple[list[int], int, int]:
         held = asyncio.Event()
 
@@ -195,15 +257,80 @@ def test_only_so_many_requests_are_let_in_and_the_others_are_told(tmp_path):
             await held.wait()
             await Response("done")(scope, receive, send)
 
-        guard = Guard(slow, Access(), most_bytes=1, most_requests=2)
-        inside = [asyncio.create_task(ask(guard, "/api/info")) for _ in range(2)]
+        guard = Guard(slow, Access(), most_bytes=lambda path, kind: 1, most_held=1, most_requests=2)
+        inside = [Asked(guard, "GET", "/api/info") for _ in range(2)]
         await asyncio.sleep(0)
-        refused = await ask(guard, "/api/info")
+        refused = await Asked(guard, "GET", "/api/info").status()
         held.set()
-        healthy = await ask(guard, "/api/health")
-        return [await task for task in inside], refused, healthy
+        healthy = await Asked(guard, "GET", "/api/health").status()
+        return [await one.status() for one in inside], refused, healthy
 
     assert asyncio.run(crowd()) == ([200, 200], 503, 200)
+
+
+def test_bodies_that_trickle_take_no_place():
+    async def crowd() -> tuple[int, list[int]]:
+        guard = Guard(whole_body, Access(), most_bytes=lambda path, kind: 10, most_held=99, most_requests=1)
+        trickling = [Asked(guard, "POST", "/api/images") for _ in range(5)]
+        for one in trickling:
+            one.put(b"x", more=True)
+        await asyncio.sleep(0)
+        quick = Asked(guard, "POST", "/api/undo")
+        quick.put(b"x", more=False)
+        asked = await quick.status()
+        for one in trickling:
+            one.put(b"x", more=False)
+        return asked, [await one.status() for one in trickling]
+
+    assert asyncio.run(crowd()) == (200, [200] * 5)
+
+
+def test_all_bodies_together_are_limited_and_small_ones_pass():
+    half = 10 * 2**20
+
+    async def crowd() -> tuple[int, int, int, int]:
+        guard = Guard(whole_body, Access(), most_bytes=lambda path, kind: 2 * half, most_held=2 * half, most_requests=9)
+        first, second, small = (Asked(guard, "POST", "/api/images") for _ in range(3))
+        first.put(b"x" * half, more=True)
+        second.put(b"x" * half, more=True)
+        second.put(b"x", more=False)
+        refused = await second.status()
+        small.put(b"x", more=False)
+        passed = await small.status()
+        first.put(b"x", more=False)
+        again = Asked(guard, "POST", "/api/images")
+        again.put(b"x" * half, more=False)
+        return refused, passed, await first.status(), await again.status()
+
+    assert asyncio.run(crowd()) == (503, 200, 200, 200)
+
+
+def test_a_client_that_leaves_while_it_sends_is_no_error(service, caplog):
+    async def leave() -> list[dict]:
+        one = Asked(make_app(service), "POST", "/api/classify-embeddings")
+        one.put(b"{", more=True)
+        one.body.put_nowait({"type": "http.disconnect"})
+        await one.task
+        return one.sent
+
+    asyncio.run(leave())
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("content", [200_000, 2_000_000])
+def test_a_full_folder_of_temporary_files_is_no_fault_of_the_request(taught, monkeypatch, content):
+    """Uploads of more than a megabyte wait in a file."""
+
+    def full(self, *given):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", full)
+    told = taught.post("/api/images", files=files(b"x" * content))
+    if content < 2**20:
+        assert told.status_code == 200
+    else:
+        assert told.status_code == 507
+        assert "No space left on device" in told.json()["detail"]
 
 
 LONE = '"\\ud800"'  # half of a pair: JSON has an escape for it, and UTF-8 has not
@@ -239,7 +366,7 @@ def test_json_that_cannot_be_told_again_is_refused_all_the_same(taught, route, b
 
 @pytest.mark.parametrize(
     "body",
-    [{"name": "x" * 50_000}, {"x" * 50_000: 1}, {"name": ["x"] * 10_000}, {str(number): 1 for number in range(4_000)}],
+    [{"name": "x" * 7_000}, {"x" * 7_000: 1}, {"name": ["x"] * 1_500}, {str(number): 1 for number in range(800)}],
 )
 def test_what_is_wrong_is_told_and_not_repeated(small, body):
     told = small.post("/api/forget", json=body)
@@ -284,6 +411,16 @@ def test_files_that_mean_harm_are_told_and_the_others_are_seen(taught, content):
     assert bad["image"] is None
     assert bad["candidates"] == []
     assert good["candidates"][0]["label"] == "colour/red"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes have no memory limit here")
+def test_a_crash_of_a_decoder_costs_one_answer(tmp_path):
+    with client_of(new_service(tmp_path / "m.hycal", encoder=CrashingEncoder())) as client:
+        teach(client)
+        told = client.post("/api/classify", files=files(picture("green", 1), picture("red", 9)))
+        bad, good = told.json()["answers"]
+        assert bad["problem"] == "the decoder crashed (SIGSEGV)"
+        assert good["candidates"][0]["label"] == "colour/red"
 
 
 NAMES = ["../../etc/passwd", "/etc/passwd", "C:\\boot.ini", "a\x00b.png", "\x1b[31m.png", "é.png"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Sequence
 
 import numpy as np
@@ -54,3 +56,13 @@ class ColourEncoder:
 
     def encode_texts(self, texts):
         raise AssertionError("no text tower")
+
+
+class CrashingEncoder(ColourEncoder):
+    """Ends the process that prepares a green image, as a faulty decoder would."""
+
+    def preprocess(self, image):
+        red, green, blue = np.asarray(image).reshape(-1, 3).mean(axis=0)
+        if green > red + blue:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return super().preprocess(image)

@@ -33,8 +33,8 @@ def files(*contents: bytes, name: str = "image.png") -> list[tuple[str, tuple[st
     return [("files", (name, content)) for content in contents]
 
 
-def new_service(path: Path, **limits: int) -> Service:
-    encoder = ColourEncoder()
+def new_service(path: Path, *, encoder: ColourEncoder | None = None, **limits: int) -> Service:
+    encoder = encoder or ColourEncoder()
     project = Project(path, empty_state(space(encoder), has_text=False), journal=True)
     return Service(project, encoder, limits=Limits(**limits))
 

@@ -40,7 +40,7 @@ def serve_command(
     """
     from hycal.extras import load_extra
 
-    for package in ("fastapi", "uvicorn", "python_multipart"):
+    for package in ("fastapi", "uvicorn", "httptools", "python_multipart", "msgspec"):
         load_extra(package, extra="serve", why="`hycal serve`")
     from hycal.serve.security import Access
     from hycal.serve.server import check_port, limit_heaps, link, run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from hycal.data.catalog import DataSetSpec, find_dataset
 from hycal.data.layouts import read_dataset, unlike_paper
 from hycal.data.layouts.files import find_split_file
 from hycal.data.samples import ImageSet
-from hycal.embedding.decoding import decode
+from hycal.embedding.decoding import decode, pillow_quiet
 from hycal.embedding.sources import ImageError, ImageFile
 from hycal.errors import HyCalError
 
@@ -96,8 +95,7 @@ def _first_images(images: ImageSet) -> list[str]:
             continue
         seen.add(sample.label)
         try:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", module="PIL")
+            with pillow_quiet():
                 decode(source.read())
         except ImageError as error:
             broken.append(f"{source.name} ({error})")

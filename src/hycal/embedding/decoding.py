@@ -1,4 +1,4 @@
-"""Decoding of the raw content of one image, of any format, to an upright RGB picture.
+"""Decoding of the raw content of one image, of a format on a list, to an upright RGB picture.
 
 The result is the picture that a viewer shows. Content that cannot be decoded raises an `ImageError` with the reason.
 `DECODER` is part of the key of the cache: a change here that changes any pixel must increase it.
@@ -6,21 +6,33 @@ The result is the picture that a viewer shows. Content that cannot be decoded ra
 
 from __future__ import annotations
 
+import contextlib
 import io
+import warnings
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from hycal.embedding.sources import Content, ImageError
+from hycal.extras import MissingExtraError, load_extra
 
 DECODER: Final = 1
-MOST_PIXELS: Final = 128_000_000  # more than any common camera has; 384 MB when decoded
+MOST_PIXELS: Final = 100_000_000  # 1.2 GB while it is decoded
 MOST_ELONGATED: Final = 100  # a 1 x 20,000 strip, resized to a short side of 224, would have a billion pixels
+TOO_LARGE: Final = "too large for the memory"
 _VALUES_AT_ONCE: Final = 2**20
 
-# Only maintained decoders that start no other program; EPS would start Ghostscript.
-FORMATS: Final = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF", "ICO", "TGA")
+# Formats that cameras, phones and the web use, whose size stands in the header. Others are refused unread: EPS would
+# start Ghostscript, and ICO is decoded before its size is known.
+FORMATS: Final = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
+_HEIC: Final = "HEIF"  # as pillow-heif calls it
+_HEIC_BRANDS: Final = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
+
+# Memory at the peak, in bytes for each pixel; twelve where nothing is said. `python -m benchmarks.attacks` measures it.
+PEAK_BYTES: Final = 12
+_PEAKS: Final[Mapping[str, int]] = {"WEBP": 16}
 
 
 def decode(content: Content, *, most_pixels: int = MOST_PIXELS, enough: int | None = None) -> Image.Image:
@@ -31,7 +43,8 @@ def decode(content: Content, *, most_pixels: int = MOST_PIXELS, enough: int | No
     content : bytes or uint8 array
         An image file, or pixels of shape (h, w) or (h, w, 3).
     most_pixels : int
-        Larger images are refused before they are decoded.
+        Larger images are refused before they are decoded, and so are those that need more than twelve bytes of memory
+        for each of these pixels.
     enough : int, optional
         A sufficient side, for thumbnails: a JPEG is then decoded at a fraction of its size. Not for encoders.
     """
@@ -40,7 +53,7 @@ def decode(content: Content, *, most_pixels: int = MOST_PIXELS, enough: int | No
         _check_size(picture, most_pixels)
         return picture.convert("RGB")
     try:
-        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
+        with Image.open(io.BytesIO(content), formats=_formats(content)) as picture:
             _check_size(picture, most_pixels)
             if enough is not None:
                 picture.draft(None, (enough, enough))
@@ -53,9 +66,31 @@ def decode(content: Content, *, most_pixels: int = MOST_PIXELS, enough: int | No
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ImageError(f"more pixels than the limit of {most_pixels:,}") from None
     except MemoryError:
-        raise ImageError("too large for the memory") from None
+        raise ImageError(TOO_LARGE) from None
     except Exception as error:  # on hostile bytes, decoders raise errors of any type
         raise ImageError(f"broken image: {error or type(error).__name__}") from None
+
+
+@contextlib.contextmanager
+def pillow_quiet() -> Iterator[None]:
+    """Suppress Pillow's warnings while images are decoded: the reasons of those that cannot be used say what matters.
+
+    The filters belong to the whole process, so the caller of the threads that decode sets them, once for all images.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="PIL")
+        yield
+
+
+def _formats(content: bytes) -> tuple[str, ...]:
+    """Return the formats to try; a HEIC photograph of a phone needs a package that not everybody has."""
+    if content[4:8] != b"ftyp" or content[8:12] not in _HEIC_BRANDS:
+        return FORMATS
+    try:
+        load_extra("pillow_heif", extra="heif", why="A HEIC photograph").register_heif_opener()
+    except MissingExtraError as missing:
+        raise ImageError(str(missing)) from None
+    return (_HEIC,)
 
 
 def _check_size(picture: Image.Image, most_pixels: int) -> None:
@@ -64,15 +99,21 @@ def _check_size(picture: Image.Image, most_pixels: int) -> None:
         raise ImageError(f"{width} x {height} pixels: nothing to see")
     if width * height > most_pixels:
         raise ImageError(f"{width} x {height} is {width * height:,} pixels; the limit is {most_pixels:,}")
+    peak = _PEAKS.get(picture.format or "", PEAK_BYTES)
+    if width * height * peak > most_pixels * PEAK_BYTES:
+        most = most_pixels * PEAK_BYTES // peak
+        raise ImageError(
+            f"{width} x {height} is {width * height:,} pixels; the limit for {picture.format}, which needs more memory "
+            f"than other formats, is {most:,}"
+        )
     if max(width, height) > MOST_ELONGATED * min(width, height):
         raise ImageError(f"{width} x {height} pixels: one side is over {MOST_ELONGATED} times the other")
 
 
 def _upright(picture: Image.Image) -> Image.Image:
-    try:
-        return ImageOps.exif_transpose(picture)
-    except Exception:  # a broken EXIF block has no orientation; the pixels are sound
-        return picture
+    with contextlib.suppress(Exception):  # a broken EXIF block has no orientation; the pixels are sound
+        ImageOps.exif_transpose(picture, in_place=True)
+    return picture
 
 
 def _as_rgb(picture: Image.Image) -> Image.Image:
@@ -81,6 +122,8 @@ def _as_rgb(picture: Image.Image) -> Image.Image:
         picture = _eight_bits(picture)
     if "transparency" in picture.info:
         picture = picture.convert("RGBA")
+    if picture.mode == "RGB" and picture.format != "WEBP":  # a picture of WebP keeps its decoder, which is large
+        return picture
     return picture.convert("RGB")
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
@@ -21,7 +20,8 @@ from itertools import islice
 import numpy as np
 from PIL import Image
 
-from hycal.embedding.decoding import MOST_PIXELS, decode
+from hycal.embedding.decoding import MOST_PIXELS, TOO_LARGE, pillow_quiet
+from hycal.embedding.preparation import ImageOrder, Prepare, prepare
 from hycal.embedding.sources import ImageSource, content_hash
 from hycal.embedding.store import Embedded, EmbeddingStore, MemoryStore, Outcomes, Tick, space_of
 from hycal.embedding.thumbnails import Thumbnails
@@ -35,7 +35,6 @@ _ROWS_PER_SHARD = 1024
 _SECONDS_PER_SHARD = 15.0  # the most work that a killed run can lose
 _STREAM_WAITING = 64  # images that `stream` takes before it encodes an incomplete batch
 _STREAM_PART = 256  # images that `stream` remembers where it has no store
-TOO_LARGE = "too large for the memory"
 
 
 def embed(
@@ -48,6 +47,7 @@ def embed(
     most_pixels: int = MOST_PIXELS,
     watch: Callable[[Tick], None] | None = None,
     thumbnails: Thumbnails | None = None,
+    preparing: Prepare = prepare,
 ) -> Embedded:
     """Embed `sources`, using and filling `store`. An image that cannot be used is skipped, with its reason.
 
@@ -67,9 +67,11 @@ def embed(
         Called in this thread after each batch and every few images.
     thumbnails : Thumbnails, optional
         Gets a thumbnail of each image that it wants one of.
+    preparing : callable
+        Decodes and preprocesses an image; see `hycal.embedding.preparation`.
     """
     store = MemoryStore(encoder) if store is None else store
-    with _open_run(sources, encoder, store, batch, threads, most_pixels, thumbnails) as (run, prepared):
+    with _open_run(sources, encoder, store, batch, threads, most_pixels, thumbnails, preparing) as (run, prepared):
         run.take_all(prepared, len(sources), watch)
     return run.embedded(sources, store, run.encoded)
 
@@ -132,14 +134,17 @@ def _open_run(
     threads: int | None,
     most_pixels: int,
     thumbnails: Thumbnails | None = None,
+    preparing: Prepare = prepare,
 ) -> Iterator[tuple[_Run, Iterator[_Prepared]]]:
     """Yield a run and its prepared images, in the order of the sources; at the end, or on an error, keep its rows."""
     _check_space(store, encoder)
     known = store.known()
-    prepare = partial(_prepare, encoder=encoder, known=known, most_pixels=most_pixels, thumbnails=thumbnails)
-    prepared = _in_order(prepare, sources, threads, ahead=2 * batch)
+    work = partial(
+        _prepare, encoder=encoder, known=known, most_pixels=most_pixels, thumbnails=thumbnails, preparing=preparing
+    )
+    prepared = _in_order(work, sources, threads, ahead=2 * batch)
     run = _Run(encoder=encoder, store=store, known=known, batch=batch)
-    with _pillow_quiet(), contextlib.closing(prepared):
+    with pillow_quiet(), contextlib.closing(prepared):
         try:
             yield run, prepared
         finally:
@@ -165,7 +170,12 @@ class _Prepared:
 
 
 def _prepare(
-    source: ImageSource, encoder: Encoder, known: set[bytes], most_pixels: int, thumbnails: Thumbnails | None
+    source: ImageSource,
+    encoder: Encoder,
+    known: set[bytes],
+    most_pixels: int,
+    thumbnails: Thumbnails | None,
+    preparing: Prepare,
 ) -> _Prepared:
     try:
         content = source.read()
@@ -175,11 +185,10 @@ def _prepare(
             if wanted is not None:
                 wanted.add_undecoded(key, content)
             return _Prepared(key)
-        picture = decode(content, most_pixels=most_pixels)
-        tensor = encoder.preprocess(picture)
+        made = preparing(content, ImageOrder(encoder.preprocess, most_pixels, wanted is not None))
         if wanted is not None:
-            wanted.add(key, picture)
-        return _Prepared(key, tensor)
+            wanted.add(key, made.thumbnail)
+        return _Prepared(key, made.tensor)
     except HyCalError as problem:
         return _Prepared(problem=str(problem))
     except MemoryError:
@@ -187,17 +196,17 @@ def _prepare(
 
 
 def _in_order(
-    prepare: Callable[[ImageSource], _Prepared],
+    work: Callable[[ImageSource], _Prepared],
     sources: Iterable[ImageSource],
     threads: int | None,
     ahead: int,
 ) -> Generator[_Prepared]:
-    """Yield `prepare(source)` of each source in order, with at most `ahead` results in memory."""
+    """Yield `work(source)` of each source in order, with at most `ahead` results in memory."""
     pool = thread_pool(threads or os.cpu_count() or 1, "hycal-decode")
     waiting: deque[Future[_Prepared]] = deque()
     try:
         for source in sources:
-            waiting.append(pool.submit(prepare, source))
+            waiting.append(pool.submit(work, source))
             if len(waiting) >= ahead:
                 yield waiting.popleft().result()
         while waiting:
@@ -224,14 +233,6 @@ def _works(encoder: Encoder) -> bool:
     except HyCalError:
         return False
     return True
-
-
-@contextlib.contextmanager
-def _pillow_quiet() -> Iterator[None]:
-    """Suppress Pillow's warnings: the report of skipped images has what matters."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module="PIL")
-        yield
 
 
 @dataclass(eq=False, kw_only=True)

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from hycal.embedding.cache import EmbeddingCache
-from hycal.embedding.decoding import MOST_PIXELS
-from hycal.embedding.pipeline import BATCH, TOO_LARGE, embed
+from hycal.embedding.decoding import MOST_PIXELS, TOO_LARGE
+from hycal.embedding.pipeline import BATCH, embed
 from hycal.embedding.sources import ImageError, ImageFile, ImageSource, content_hash
 from hycal.embedding.store import Embedded, Outcomes, Tick, space_of
 from hycal.encoders.catalog import Backend

@@ -37,14 +37,14 @@ class Thumbnails:
         """Return whether an image needs a thumbnail and has none yet."""
         return key not in self._known and key not in self._made
 
-    def add(self, key: bytes, picture: Image.Image) -> None:
-        """Make the thumbnail of an image; `picture` is shrunk in place."""
-        self._made[key] = thumbnail(picture)
+    def add(self, key: bytes, made: bytes) -> None:
+        """Keep the thumbnail of an image."""
+        self._made[key] = made
 
     def add_undecoded(self, key: bytes, content: Content) -> None:
         """Make the thumbnail of an image that nobody else decodes: a JPEG is decoded at a fraction of its size."""
         with contextlib.suppress(ImageError):  # it has an embedding, so it is learned all the same
-            self.add(key, decode(content, enough=2 * SIDE))
+            self.add(key, thumbnail(decode(content, enough=2 * SIDE)))
 
 
 def thumbnail(picture: Image.Image) -> bytes:

@@ -89,9 +89,10 @@ class TowerEncoder:
         self._towers = towers
         self._no_text = no_text
 
-    def preprocess(self, image: Image.Image) -> Floats:
-        """Return the (3, height, width) input of one image."""
-        return self.preprocessing.apply(image)
+    @property
+    def preprocess(self) -> Callable[[Image.Image], Floats]:
+        """The function from one image to its (3, height, width) input; it can be pickled, without the towers."""
+        return self.preprocessing.apply
 
     def encode(self, batch: Floats) -> Floats:
         """Return (n, d) unit embeddings of (n, 3, height, width) inputs."""

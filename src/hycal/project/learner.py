@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hycal.embedding.decoding import MOST_PIXELS
 from hycal.embedding.pipeline import embed
+from hycal.embedding.preparation import Prepare, prepare
 from hycal.embedding.sources import ImageSource
 from hycal.embedding.store import EmbeddingStore, Skipped, Tick
 from hycal.embedding.thumbnails import Thumbnails
@@ -60,6 +61,7 @@ class Learner:
         store: EmbeddingStore | None = None,
         watch: Callable[[Tick], None] | None = None,
         most_pixels: int = MOST_PIXELS,
+        preparing: Prepare = prepare,
     ) -> EmbeddedExamples:
         """Embed images and make their thumbnails. An image that cannot be used is skipped, with its reason.
 
@@ -78,12 +80,22 @@ class Learner:
             Called with the progress.
         most_pixels : int
             Larger images are skipped undecoded.
+        preparing : callable
+            Decodes and preprocesses an image; see `hycal.embedding.preparation`.
         """
         if self.encoder is None:
             raise HyCalError(f"Images cannot be embedded here. {self._why_no_encoder}".strip())
         made = Thumbnails(known) if thumbnails else None
         with self._encoding:
-            result = embed(sources, self.encoder, store=store, watch=watch, most_pixels=most_pixels, thumbnails=made)
+            result = embed(
+                sources,
+                self.encoder,
+                store=store,
+                watch=watch,
+                most_pixels=most_pixels,
+                thumbnails=made,
+                preparing=preparing,
+            )
         rows = unit_rows(result.rows) if len(result.rows) else result.rows
         called = [source.name for source in sources] if names is None else names
         examples = {

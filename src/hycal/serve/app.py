@@ -16,13 +16,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hycal._version import __version__
 from hycal.errors import HyCalError, MovedOnError, StorageError
 from hycal.project import LockedError
+from hycal.serve.bodies import EMBEDDINGS, PREFIX, body_limits
 from hycal.serve.compaction import compacting
-from hycal.serve.embeddings import EMBEDDINGS, PREFIX, EmbeddingsEndpoint
+from hycal.serve.embeddings import EmbeddingsEndpoint
 from hycal.serve.routes import router
 from hycal.serve.schemas import json_text
 from hycal.serve.security import Access, Guard
@@ -56,11 +57,28 @@ def make_app(service: Service, access: Access | None = None) -> ASGIApp:
     app.include_router(router)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     return Guard(
-        _with_short_cut(app, embeddings),
+        _with_head(_with_short_cut(app, embeddings)),
         access or Access(),
-        most_bytes=limits.request_bytes,
+        most_bytes=body_limits(limits, service.width),
+        most_held=limits.held_bytes,
         most_requests=limits.requests,
     )
+
+
+def _with_head(app: ASGIApp) -> ASGIApp:
+    """Return `app` with an answer to HEAD wherever it has one to GET: the same, without its body."""
+
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await app(scope, receive, send)
+            return
+
+        async def send_head(message: Message) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+        await app({**scope, "method": "GET"}, receive, send_head)
+
+    return dispatch
 
 
 def _with_short_cut(app: ASGIApp, embeddings: EmbeddingsEndpoint) -> ASGIApp:
@@ -70,7 +88,7 @@ def _with_short_cut(app: ASGIApp, embeddings: EmbeddingsEndpoint) -> ASGIApp:
     answer to one row. A request with options takes the usual way.
     """
     path = PREFIX + EMBEDDINGS
-    handlers: dict[Any, Any] = {HTTPException: http_exception_handler, **_HANDLERS}
+    handlers = dict(_HANDLERS)
     short = Starlette(routes=[Route(path, embeddings.__call__, methods=["POST"])], exception_handlers=handlers)
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,6 +105,18 @@ def _handler(status: int) -> Callable[[Request, Any], Awaitable[Response]]:
     return respond
 
 
+async def _describe_refusal(request: Request, error: HTTPException) -> Response:
+    """Answer as the framework does. It says 400 whatever stops an upload; if the system did, it is no fault of it."""
+    cause = error.__cause__
+    if isinstance(cause, OSError):
+        problem = StorageError(
+            f"The upload cannot be kept for now: {cause.strerror or cause}. Nothing was changed. Check that the "
+            "server's folder of temporary files (TMPDIR) has room and may be written, then send it again."
+        )
+        return await _handler(507)(request, problem)
+    return await http_exception_handler(request, error)
+
+
 async def _describe_faults(request: Request, error: RequestValidationError) -> Response:
     """Say where a request is malformed and what was expected there, but never repeat it: JSON may not carry it."""
     faults = [
@@ -101,6 +131,7 @@ def _describe_place(step: str | int) -> str | int:
 
 
 _HANDLERS: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {
+    HTTPException: _describe_refusal,
     RequestValidationError: _describe_faults,
     LockedError: _handler(503),
     StorageError: _handler(507),

@@ -11,20 +11,17 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
 from hycal.errors import HyCalError
 from hycal.parallel.threads import thread_pool
 from hycal.serve.batching import ANSWERING, BULK, Batcher, run_on
-from hycal.serve.schemas import EmbeddingsIn
+from hycal.serve.bodies import EmbeddingsIn, count_up_to, is_npy, parse_json
 from hycal.serve.serializers import encode_ranking
 from hycal.serve.service import Service, Stopwatch
 from hycal.validation import Floats
 
-NPY = "application/octet-stream"
-PREFIX, EMBEDDINGS = "/api", "/classify-embeddings"
 TOP = 5  # candidates for each row if the request does not say how many
 _BATCH_BYTES = 2**19 + 2**10  # of the requests in one batch: 256 rows of 512 numbers, and an .npy header
 
@@ -67,8 +64,9 @@ class EmbeddingsEndpoint:
 
 def answer_requests(service: Service, requests: Sequence[EmbeddingsRequest]) -> list[bytes | Exception]:
     """Return JSON of `schemas.AnswersOut` for each request, all from one model; a HyCalError for a faulty request."""
+    most, width = service.limits.rows, service.width
     try:
-        rows = [rows_of(request.body, request.kind, most=service.limits.rows) for request in requests]
+        rows = [rows_of(request.body, request.kind, most=most, width=width) for request in requests]
         return list(_answer_batch(service, requests, rows))
     except HyCalError as error:
         if len(requests) == 1:
@@ -94,14 +92,18 @@ def _stacked(rows: Sequence[Floats]) -> Floats:
     return np.concatenate(rows) if len(rows) > 1 else rows[0]
 
 
-def rows_of(body: bytes, kind: str, *, most: int) -> Floats:
-    """Return the rows in a request body; `kind` is its media type."""
-    rows = _from_npy(body) if kind.partition(";")[0].strip() == NPY else _from_json(body)
+def rows_of(body: bytes, kind: str, *, most: int, width: int) -> Floats:
+    """Return the rows in a request body; `kind` is its media type, `most` and `width` say how many of what length."""
+    rows = _from_npy(body) if is_npy(kind) else _from_json(body, most, width)
     if rows.ndim != 2 or not len(rows):
         raise HyCalError(f"The embeddings have shape {rows.shape}; expected (n, d), one row for each image.")
-    if len(rows) > most:
-        raise HyCalError(f"{len(rows):,} embeddings in one request; the limit is {most:,}. Send them in several.")
+    _check_count(len(rows), most)
     return rows
+
+
+def _check_count(rows: int, most: int) -> None:
+    if rows > most:
+        raise HyCalError(f"More than {most:,} embeddings in one request, which is the limit. Send them in several.")
 
 
 def _from_npy(body: bytes) -> Floats:
@@ -114,13 +116,15 @@ def _from_npy(body: bytes) -> Floats:
     return np.ascontiguousarray(rows)
 
 
-def _from_json(body: bytes) -> Floats:
+def _from_json(body: bytes, most: int, width: int) -> Floats:
+    """Return the rows of a JSON body; its brackets and commas bound what it can hold, and are counted first."""
+    rows = count_up_to(body, b"[", most + 2) - 1
+    _check_count(rows, most)
+    if count_up_to(body, b",", max(rows, 1) * width + 1) > max(rows, 1) * width:
+        raise HyCalError(f"The rows have more than {width} numbers, which is the width of the model's embeddings.")
+    found = parse_json(body, EmbeddingsIn).rows
     try:
-        rows = EmbeddingsIn.model_validate_json(body).rows
         with np.errstate(over="ignore"):  # too large numbers become infinite, and the classifier refuses them
-            return np.array(rows, dtype=np.float32)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise HyCalError(f'Expected JSON {{"rows": [[...], ...]}}: {first["msg"]}.') from None
+            return np.array(found, dtype=np.float32)
     except ValueError:
         raise HyCalError("The rows differ in length; expected one embedding for each image, all as wide.") from None

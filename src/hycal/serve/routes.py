@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, File, Query, Request, Response, UploadFile
@@ -13,7 +13,8 @@ from hycal.errors import HyCalError
 from hycal.project import Receipt, find_class
 from hycal.serve import schemas
 from hycal.serve.batching import ANSWERING, EMBEDDING, run_on
-from hycal.serve.embeddings import EMBEDDINGS, NPY, PREFIX, TOP
+from hycal.serve.bodies import EMBEDDINGS, NPY, PREFIX, EmbeddingsIn, LearnIn, json_schema, parse_json
+from hycal.serve.embeddings import TOP
 from hycal.serve.serializers import (
     describe_answer,
     describe_change,
@@ -51,6 +52,12 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     },
     507: {"model": schemas.ProblemOut, "description": "The disk is full, or the folder may not be written."},
 }
+
+
+def _body(kinds: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the description of a body that the route parses itself: a schema for each media type."""
+    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind, schema in kinds.items()}}}
+
 
 router = APIRouter(prefix=PREFIX, responses=_ERRORS)
 
@@ -142,15 +149,7 @@ async def answers(
     EMBEDDINGS,
     summary="Classify embeddings",
     response_model=schemas.AnswersOut,
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {"schema": schemas.EmbeddingsIn.model_json_schema()},
-                NPY: {"schema": {"type": "string", "format": "binary"}},
-            },
-        }
-    },
+    openapi_extra=_body({"application/json": json_schema(EmbeddingsIn), NPY: {"type": "string", "format": "binary"}}),
 )
 async def classify_embeddings(request: Request, top: Top = TOP, unknown: Unknown = None) -> Response:
     """JSON `{"rows": [[...], ...]}`, or the bytes of a float32 .npy file of shape (n, d)."""
@@ -163,10 +162,15 @@ async def images(service: TheService, files: Files) -> schemas.ImagesOut:
     return await run_on(EMBEDDING, _receive_only, service, files)
 
 
-@router.post("/learn", summary="Learn images that were sent before, in one step")
-def learn(service: TheService, body: schemas.LearnIn) -> schemas.ChangeOut:
+@router.post(
+    "/learn",
+    summary="Learn images that were sent before, in one step",
+    openapi_extra=_body({"application/json": json_schema(LearnIn)}),
+)
+async def learn(service: TheService, request: Request) -> schemas.ChangeOut:
     """All images are learned, or none."""
-    return _change(service, lambda: service.learn(body.labels))
+    body = await request.body()
+    return await run_in_threadpool(_change, service, lambda: service.learn(parse_json(body, LearnIn).labels))
 
 
 @router.post("/correct", summary="Say what an image shows")

@@ -1,7 +1,8 @@
 """What clients send and receive, as the OpenAPI document describes it.
 
-A request ends in `In` and refuses fields that are not described here. A response ends in `Out`. Pydantic reads it from
-the attributes of the project's own dataclasses: a field has the name of the attribute, or an alias says where it is.
+A request ends in `In` and refuses fields that are not described; `bodies` has those that may be large. A response ends
+in `Out`. Pydantic reads it from the attributes of the project's own dataclasses: a field has the name of the attribute,
+or an alias says where it is.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from hycal.serve.bodies import MOST_IMAGES_AGAIN
 
 ImageHash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Content hash of an image, hexadecimal.")]
 ModelHash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Hash of a model, hexadecimal.")]
@@ -21,16 +24,10 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class EmbeddingsIn(RequestBody):
-    """Embeddings to classify."""
-
-    rows: Annotated[list[list[float]], Field(min_length=1)]
-
-
 class AnswersIn(RequestBody):
     """Images that were sent before."""
 
-    images: Annotated[list[ImageHash], Field(max_length=1000)]
+    images: Annotated[list[ImageHash], Field(max_length=MOST_IMAGES_AGAIN)]
 
 
 class CorrectIn(RequestBody):
@@ -38,12 +35,6 @@ class CorrectIn(RequestBody):
 
     image: ImageHash
     label: Name
-
-
-class LearnIn(RequestBody):
-    """Images that were sent before, with the label of each."""
-
-    labels: Annotated[dict[ImageHash, Name], Field(min_length=1)]
 
 
 class RenameIn(RequestBody):

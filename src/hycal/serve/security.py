@@ -3,23 +3,24 @@
 - Host: a server that listens on this machine alone answers only to names of this machine, so a web site that points its
   own name at 127.0.0.1 (DNS rebinding) learns nothing.
 - Token: if other machines can reach the server, their requests must carry it.
-- Origin: a browser says which site a request comes from; only the server's own page may change anything.
-- Size: a body ends at the limit, whatever its header says.
-- Number: each request may hold a body of that size, so their number is limited. Idle connections do not count.
+- Origin: a browser says which site a request comes from; only the server's own page may use the API.
+- Size: a body ends at the limit of its route, whatever its header says. All bodies together are limited too.
+- Number: so many requests are answered at once. One counts as soon as its body is complete: who sends slowly, or holds
+  an idle connection, takes nobody's place.
 """
 
 from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.requests import cookie_parser
+from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -28,7 +29,8 @@ from hycal.errors import HyCalError
 SHORTEST_TOKEN = 16
 OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_PUBLIC = "/api/health"
+_API, _PUBLIC = "/api/", "/api/health"
+_SMALL = 64 * 2**10  # bytes of a body that is received however many bytes others hold
 
 _ALWAYS: Mapping[str, str] = {
     "Cache-Control": "no-store",
@@ -91,47 +93,78 @@ def is_own(host: str) -> bool:
 
 
 class Guard:
-    """An ASGI application that checks each request, and passes it on to another application."""
+    """An ASGI application that checks each request, and passes it on to another application.
 
-    def __init__(self, app: ASGIApp, access: Access, *, most_bytes: int, most_requests: int) -> None:
+    Parameters
+    ----------
+    app : ASGIApp
+    access : Access
+    most_bytes : callable
+        Returns the largest body of a request, from its path and its media type.
+    most_held : int
+        Bytes of all bodies that are received or answered at the same time.
+    most_requests : int
+        Requests that are answered at the same time.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        access: Access,
+        *,
+        most_bytes: Callable[[str, str], int],
+        most_held: int,
+        most_requests: int,
+    ) -> None:
         self._app = app
         self._access = access
         self._most_bytes = most_bytes
-        self._most_requests = most_requests
-        self._active = 0
-        self._names = OWN_NAMES | {access.name} if is_own(access.host) else None
+        self._load = _Load(most_held, most_requests)
+        self._names = OWN_NAMES | {access.name} if access.token is None else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            answer = self._refusal(scope, Headers(scope=scope)) or self._app
-            self._active += 1
-            try:
-                await answer(scope, _bounded(receive, self._most_bytes), _with_headers(send))
-            finally:
-                self._active -= 1
+            headers = Headers(scope=scope)
+            most = self._most_bytes(scope["path"], headers.get("content-type", ""))
+            refusal = self._refusal(scope, headers, most)
+            if refusal is not None:
+                await refusal(scope, receive, _with_headers(send))
+            else:
+                await self._pass_on(scope, _Body(receive, self._load, most), _with_headers(send))
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+    async def _pass_on(self, scope: Scope, body: _Body, send: Send) -> None:
+        try:
+            if scope["method"] in _SAFE and scope["path"] != _PUBLIC:
+                body.enter()
+            await self._app(scope, body.receive, send)
+        except HTTPException as error:
+            await _refused(error.status_code, error.detail)(scope, body.receive, send)
+        except ClientDisconnect:
+            pass  # nobody waits for an answer
+        finally:
+            body.leave()
+
+    def _refusal(self, scope: Scope, headers: Headers, most: int) -> Response | None:
         """Return the response to a request that is not passed on; None for the others."""
         host = headers.get("host", "")
         if self._names is not None and _name(host) not in self._names:
             return _refused(403, f"This server does not answer to the name {host!r}. Open it as {self._access.name}.")
         if scope["path"] == _PUBLIC:
             return None
-        if self._active >= self._most_requests:
-            return _refused(503, f"{self._active} requests are being answered, which is the limit. Try again soon.")
         login = self._log_in(scope)
         if login is not None:
             return login
         if not self._has_token(scope, headers):
             return _refused(401, "This server wants its token: open the link that `hycal serve` printed.")
-        if scope["method"] not in _SAFE and not _from_own_page(headers, host):
-            return _refused(403, "This change was asked for by another web site, so it was not made.")
+        guarded = scope["method"] not in _SAFE or scope["path"].startswith(_API)
+        if guarded and not _from_own_page(headers, host):
+            return _refused(403, "Another web site asked for this, so it was not done.")
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > self._most_bytes:
-            return _too_large(self._most_bytes)
+        if not length.isdecimal() or int(length) > most:
+            return _refused(413, _TOO_LARGE.format(most=most))
         return None
 
     def _log_in(self, scope: Scope) -> Response | None:
@@ -184,26 +217,58 @@ def _refused(status: int, message: str) -> Response:
     return JSONResponse({"detail": message}, status_code=status)
 
 
-def _too_large(most: int) -> Response:
-    return _refused(413, _TOO_LARGE.format(most=most))
+_TOO_LARGE = "The request is larger than {most:,} bytes. Send less at once."
+_TOO_MANY = "{active} requests are being answered, which is the limit. Try again soon."
+_TOO_FULL = "The server is receiving {most:,} bytes at once, which is the limit. Try again soon."
 
 
-_TOO_LARGE = "The request is larger than {most:,} bytes. Send fewer images at once, or smaller ones."
+@dataclass
+class _Load:
+    """What all requests hold together, and how much that may be."""
+
+    most_held: int
+    most_requests: int
+    held: int = 0
+    active: int = 0
 
 
-def _bounded(receive: Receive, most: int) -> Receive:
-    """Return `receive` with a limit that also holds for a body without a length, or with a false one."""
-    received = 0
+class _Body:
+    """One request: the bytes of its body, and its place among those that are answered."""
 
-    async def counted() -> Message:
-        nonlocal received
-        message = await receive()
-        received += len(message.get("body", b""))
-        if received > most:
-            raise HTTPException(413, _TOO_LARGE.format(most=most))
+    def __init__(self, receive: Receive, load: _Load, most: int) -> None:
+        self._receive = receive
+        self._load = load
+        self._most = most
+        self._received = 0
+        self._inside = False
+
+    async def receive(self) -> Message:
+        """Return the next message. The limits also hold for a body without a length, or with a false one."""
+        message = await self._receive()
+        size = len(message.get("body", b""))
+        self._received += size
+        self._load.held += size
+        if self._received > self._most:
+            raise HTTPException(413, _TOO_LARGE.format(most=self._most))
+        if self._load.held > self._load.most_held and self._received > _SMALL:
+            raise HTTPException(503, _TOO_FULL.format(most=self._load.most_held))
+        if message["type"] == "http.request" and not message.get("more_body", False):
+            self.enter()
         return message
 
-    return counted
+    def enter(self) -> None:
+        """Take a place among the requests that are answered."""
+        if self._inside:
+            return
+        if self._load.active >= self._load.most_requests:
+            raise HTTPException(503, _TOO_MANY.format(active=self._load.active))
+        self._load.active += 1
+        self._inside = True
+
+    def leave(self) -> None:
+        """Give back what the request held."""
+        self._load.held -= self._received
+        self._load.active -= self._inside
 
 
 def _with_headers(send: Send) -> Send:

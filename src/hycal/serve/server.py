@@ -12,14 +12,12 @@ import uvicorn
 from hycal.errors import HyCalError
 from hycal.parallel.threads import keep_one_blas_thread
 from hycal.serve.app import make_app
+from hycal.serve.connections import BoundedProtocol
 from hycal.serve.security import Access
 from hycal.serve.service import Service
 
-MOST_CONNECTIONS = 800  # open ones, most of them idle: below the 1,024 files that a process may usually open
-# Longer than clients keep a connection (httpx: 5 s, as uvicorn's default), so that the client closes it. If the server
-# closed it while the next request was on its way, the client would see a reset.
-SECONDS_IDLE = 75
-
+_FILES = 4096  # that the process may open: connections are accepted before they are counted
+_BACKLOG = 512  # connections that wait to be accepted
 _HEAPS = 2
 _M_ARENA_MAX = -8  # of glibc's malloc.h
 
@@ -31,6 +29,17 @@ def limit_heaps() -> None:
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):  # another allocator, another system
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _HEAPS)
+
+
+def allow_many_files() -> None:
+    """Let this process open some thousand files, if it may: a burst of connections is accepted before it is counted."""
+    with contextlib.suppress(ImportError, ValueError, OSError):  # a system without such a limit
+        import resource
+
+        soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = min(_FILES, most) if most > 0 else _FILES  # below zero: no limit
+        if 0 <= soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def link(access: Access, port: int) -> str:
@@ -60,6 +69,7 @@ def check_port(access: Access, port: int) -> None:
 def run(service: Service, access: Access, port: int) -> None:
     """Serve until interrupted; then finish the requests that were accepted."""
     keep_one_blas_thread()
+    allow_many_files()
     uvicorn.run(
         make_app(service, access),
         host=access.host,
@@ -68,7 +78,9 @@ def run(service: Service, access: Access, port: int) -> None:
         access_log=False,  # the link with the token must not end in a log
         server_header=False,
         proxy_headers=False,  # nothing here depends on where a request comes from
-        limit_concurrency=MOST_CONNECTIONS,
-        timeout_keep_alive=SECONDS_IDLE,
+        http=BoundedProtocol,
+        ws="none",
+        backlog=_BACKLOG,
+        timeout_keep_alive=int(BoundedProtocol.limits.idle),
         timeout_graceful_shutdown=10,
     )

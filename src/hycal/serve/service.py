@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hycal.embedding import ImageBytes
 from hycal.embedding.cache import embeddings_folder, forget_images
+from hycal.embedding.preparation import isolated, start_workers
 from hycal.embedding.sources import ImageError
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
@@ -37,9 +38,9 @@ class Limits:
     Attributes
     ----------
     requests : int
-        Requests that are received or answered at the same time.
-    request_bytes : int
-        Bytes of one request, all its images together.
+        Requests that are answered at the same time.
+    request_bytes, held_bytes : int
+        Bytes of one request, all its images together, and of all requests at the same time.
     image_bytes, image_pixels : int
         Bytes and pixels of one image.
     images : int
@@ -52,6 +53,7 @@ class Limits:
 
     requests: int = 96
     request_bytes: int = 64 * 2**20
+    held_bytes: int = 512 * 2**20
     image_bytes: int = 32 * 2**20
     image_pixels: int = 50_000_000
     images: int = 64
@@ -125,6 +127,7 @@ class Service:
         self.project = project
         self.limits = limits or Limits()
         self.encoder = encoder
+        self.width = project.current().space.dimension  # numbers of an embedding
         self._learner = Learner(project, encoder, why_no_encoder=why_no_encoder)
         self.recent = RecentImages(self.limits.tray)
         self._advice = CachedResult(_advice)
@@ -143,7 +146,7 @@ class Service:
         most = self.limits.image_bytes
         sources = [_UploadSource(str(number), upload.content, most) for number, upload in enumerate(uploads)]
         names = [_printable(upload.name) for upload in uploads]
-        embedded = self._learner.embed(sources, names=names, most_pixels=self.limits.image_pixels)
+        embedded = self._learner.embed(sources, names=names, most_pixels=self.limits.image_pixels, preparing=isolated())
         self.recent.put(embedded.examples.values())
         problems = {int(item.name): item.reason for item in embedded.skipped}
         found = embedded.examples
@@ -192,6 +195,8 @@ class Service:
 
     def warm(self) -> None:
         """Compute what the first request will need, so that it does not wait."""
+        if self.encoder is not None:
+            start_workers()
         state = self.state
         if state.classes:
             with contextlib.suppress(HyCalError):  # a request that needs it reports the error
