@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import check_is_fitted
 
-from hycal.algebra.cost import Addition
+from hycal.algebra.cost import Addition, machine_bytes
 from hycal.algebra.scores import probabilities
 from hycal.errors import HyCalError
 from hycal.state.records import Records
@@ -145,8 +145,18 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         """Refuse records that the method cannot use, such as classes without text, or a memo that it never wrote."""
         if not self.scores_announced:
             records.check_seen(type(self).__name__)
+        needed = self.least_bytes(records) if records.by_label else 0
+        if needed > machine_bytes():
+            raise HyCalError(
+                f"{self} needs {needed / 2**30:,.0f} GiB at least for this model; this machine has "
+                f"{machine_bytes() / 2**30:,.0f}. Nothing was computed; choose smaller parameters."
+            )
         if records.memo:
             raise HyCalError(f"{type(self).__name__} remembers nothing beside the samples, but found {records.memo}.")
+
+    def least_bytes(self, records: Records) -> int:
+        """Return how much `derive` allocates at least, where a parameter decides it and not the records alone."""
+        return 0
 
     def check_parameters(self) -> None:
         """Refuse parameters outside their valid values."""

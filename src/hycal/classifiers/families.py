@@ -1,13 +1,15 @@
-"""Families of methods: those that are linear in the embedding, and those that add to CLIP's zero-shot scores."""
+"""Families of methods: those that are linear in the embedding, those that add to CLIP's zero-shot scores, and those
+with random features."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from hycal.algebra.features import LinearHead
 from hycal.base import IncrementalClassifier
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 LOGIT_SCALE = 100.0  # CLIP's temperature, as trained
 ZERO_SHOT: list[Any] = [StrOptions({"fuse", "none"})]
+# A model file names these numbers: without a bound, a small file could ask for more than any machine holds.
+N_COMPONENTS: list[Any] = [Interval(Integral, 1, 2**16, closed="both")]
+ENSEMBLE: list[Any] = [Interval(Integral, 1, 2**7, closed="both")]
+RANDOM_STATE: list[Any] = [Interval(Integral, 0, 2**64, closed="left")]
 
 
 class LinearClassifier(IncrementalClassifier):
@@ -60,3 +66,8 @@ class ZeroShotFusion(IncrementalClassifier):
         super().check_records(records)
         if self.fuses:
             records.check_text(f'{type(self).__name__}(zero_shot="fuse")', 'use images alone (zero_shot="none")')
+
+
+def feature_bytes(records: Records, size: int, *, draws: int = 1) -> int:
+    """Return the bytes of random feature maps of this size, and of a linear head on each."""
+    return 8 * draws * size * (records.width + len(records.by_label))
