@@ -19,6 +19,7 @@ SCHEMA_VERSION = 2
 INDEX = "index.sqlite"
 _APPLICATION = 0x48794361  # "HyCa": distinguishes the index from other sqlite files
 _SECONDS_TO_WAIT = 60  # for another process that is writing a shard
+_DAMAGED = (sqlite3.Error, UnicodeError)  # the second where a damaged name stands in the message of the first
 
 _SCHEMA = """
 CREATE TABLE spaces (id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL);
@@ -40,7 +41,7 @@ def writing(index: sqlite3.Connection, folder: Path) -> Iterator[None]:
         index.execute("BEGIN IMMEDIATE")
         yield
         index.execute("COMMIT")
-    except (sqlite3.Error, OSError) as error:
+    except (*_DAMAGED, OSError) as error:
         raise HyCalError(
             f"The cache {folder} cannot be written: {error}. Rows written before are kept. Check that the disk has "
             "room, that the folder may be written, and that no other run holds it; then run it again."
@@ -55,7 +56,7 @@ def reading(folder: Path) -> Iterator[None]:
     """Say that the index of the cache in `folder` cannot be read."""
     try:
         yield
-    except sqlite3.Error as error:
+    except _DAMAGED as error:
         raise _unusable(folder / INDEX, error) from None
 
 
@@ -81,7 +82,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         raise _unusable(path, error) from None
 
 
-def _unusable(path: Path, error: sqlite3.Error | str) -> HyCalError:
+def _unusable(path: Path, error: Exception | str) -> HyCalError:
     return HyCalError(
         f"The index {path} cannot be used: {error}. If no other run is using it, delete the cache folder; "
         "it is rebuilt from the images."
@@ -109,7 +110,7 @@ def _prepare_index(path: Path, index: sqlite3.Connection) -> tuple[int, int]:
             version, application = SCHEMA_VERSION, _APPLICATION
         index.execute("COMMIT")
         (problem,) = index.execute("PRAGMA integrity_check(1)").fetchone()
-    except sqlite3.Error as error:
+    except _DAMAGED as error:
         raise _unusable(path, error) from None
     if problem != "ok":
         raise _unusable(path, problem)
@@ -144,7 +145,7 @@ def _seal(head: tuple[object, ...], entries: Iterable[tuple[object, object]]) ->
 
 def drop_damaged_entries(index: sqlite3.Connection, space: int) -> None:
     """Delete the shards of a space whose entries do not fit their seal, and the entries that belong to no shard."""
-    entries: dict[object, list[tuple[object, object]]] = defaultdict(list)
+    entries: dict[int, list[tuple[object, object]]] = defaultdict(list)
     query = "SELECT shard, content, position FROM images WHERE space = ? ORDER BY content"
     for shard, content, position in index.execute(query, (space,)):
         entries[shard].append((content, position))

@@ -1,0 +1,1 @@
+"""Hostile cases: what is promised, and programs that try to break it."""
