@@ -21,7 +21,7 @@ from hycal.embedding.decoding import FORMATS
 from hycal.embedding.table import EmbeddingTable, write_table
 from hycal.project import Arrival, Example, Project, Space, empty_state
 from hycal.project.changes import correct, rename, undo
-from hycal.project.journal import frame_of
+from hycal.project.journal import change_of
 from hycal.project.lookup import find
 
 WIDTH = 3
@@ -60,7 +60,9 @@ def parts_of_a_model() -> tuple[str, dict[str, npt.NDArray[Any]]]:
     """The manifest of a model, as text, and its tensors."""
     content = model()
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    return header["__metadata__"]["hycal"], load(content)
+    tensors = load(content)
+    del tensors["checksums"]
+    return header["__metadata__"]["hycal"], tensors
 
 
 def manifests() -> list[bytes]:
@@ -70,7 +72,7 @@ def manifests() -> list[bytes]:
 
 @cache
 def journal_frames() -> list[bytes]:
-    """Frames that lead on from the model above, without their length and hash."""
+    """What is in the frames that lead on from the model above."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.hycal")
         path.write_bytes(model())
@@ -81,7 +83,7 @@ def journal_frames() -> list[bytes]:
         rename(before, find(before, "pets/dog"), "wolf")[0],
         undo(before)[0],
     ]
-    return [frame_of(before, after)[40:] for after in following]
+    return [change_of(before, after) for after in following]
 
 
 def csv_lists() -> list[bytes]:

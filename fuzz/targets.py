@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import tempfile
@@ -13,7 +12,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save
 
 from fuzz import seeds
 from hycal.data.archives import unpack
@@ -22,8 +20,9 @@ from hycal.embedding.decoding import decode
 from hycal.embedding.table import read_table
 from hycal.errors import HyCalError
 from hycal.project import Project
+from hycal.project.changes import undo
 from hycal.project.file import project_content
-from hycal.project.journal import journal_of
+from hycal.project.journal import framed, journal_of
 from hycal.serve.bodies import NPY
 from hycal.serve.embeddings import rows_of
 from hycal.storage import model_file
@@ -72,7 +71,7 @@ def _placed(name: str, content: bytes) -> Path:
 
 
 def _use(path: Path) -> None:
-    """Open a project, ask it, and see that what it would write is what it read."""
+    """Open a project, ask it, see that what it would write is what it read, and take its changes back."""
     state = Project(path).state
     if state.labels:
         row = np.eye(1, state.space.dimension, dtype=np.float32)
@@ -81,6 +80,10 @@ def _use(path: Path) -> None:
     model_file.write(again, project_content(state))
     if Project(again).state.hash != state.hash:
         raise AssertionError("a project that was read and written is another one")
+    while any(entry.undoable for entry in state.history):
+        state, _ = undo(state)
+        model_file.write(again, project_content(state))
+        Project(again)
 
 
 def _model(content: bytes) -> None:
@@ -90,13 +93,15 @@ def _model(content: bytes) -> None:
 def _manifest(content: bytes) -> None:
     """A sound body under a hostile manifest."""
     _, tensors = seeds.parts_of_a_model()
-    _use(_placed("model.hycal", save(tensors, {"hycal": content.decode("utf-8", "replace")})))
+    path = room() / "model.hycal"
+    model_file.write_parts(path, content.decode("utf-8", "replace"), tensors)
+    _use(path)
 
 
 def _journal(content: bytes) -> None:
     """A frame whose hash is right, beside a sound model: what a program that is not ours may have written."""
     path = _placed("journalled.hycal", seeds.model())
-    journal_of(path).write_bytes(len(content).to_bytes(8, "little") + hashlib.sha256(content).digest() + content)
+    journal_of(path).write_bytes(framed(content))
     _use(path)
 
 

@@ -125,6 +125,49 @@ def _look_at_cache(folder: Path) -> str:
         return hashlib.sha256(b"".join(known) + cache.get(known).tobytes()).hexdigest()
 
 
+_NEW = [image(10_000 + number) for number in range(3)]  # they come with the journal
+_FORGOTTEN = [*(image(9 * SHOTS + shot) for shot in range(SHOTS)), *_NEW]
+
+
+def _prepare_forgetting(folder: Path) -> None:
+    learned(folder)
+    project = model(folder, journal=True)
+    for example in _NEW:
+        project.correct(example, "things/9")
+    everything = [image(number) for number in range(CLASSES * SHOTS)] + _NEW
+    with _cache(folder) as cache:
+        for start in range(0, len(everything), 100):
+            part = everything[start : start + 100]
+            cache.add([example.key for example in part], np.stack([example.row for example in part]))
+
+
+def _forget_for_good(folder: Path) -> None:
+    command = ["forget", str(folder / "model.hycal"), "things/9", "--for-good", "--cache", str(folder / "cache")]
+    app(command, standalone_mode=False)
+
+
+def _look_at_the_others(folder: Path) -> str:
+    """Return a hash of the model, and of what the cache holds of the images that are not forgotten."""
+    with _cache(folder) as cache:
+        kept = sorted(cache.known() - {example.key for example in _FORGOTTEN})
+        rows = cache.get(kept).tobytes()
+    return hashlib.sha256(look_at_model(folder).encode() + b"".join(kept) + rows).hexdigest()
+
+
+def _left_of_the_forgotten(folder: Path) -> str:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    content = {path.relative_to(folder): path.read_bytes() for path in files}
+    found = sorted(
+        {
+            str(path)
+            for path, bytes_ in content.items()
+            for example in _FORGOTTEN
+            if example.row.tobytes() in bytes_ or example.thumbnail in bytes_
+        }
+    )
+    return f"embeddings or thumbnails are left in {found}" if found else ""
+
+
 CASES = (
     Case("first learn", _prepare_nothing, _learn, look_at_model),
     Case("learn", learned, _learn, look_at_model),
@@ -134,4 +177,5 @@ CASES = (
     Case("correction in the journal", _prepare_journal, _correct, look_at_model),
     Case("journal into the file", _prepare_journal, _close, look_at_model),
     Case("cache write", _prepare_cache, _add_to_cache, _look_at_cache),
+    Case("hycal forget --for-good", _prepare_forgetting, _forget_for_good, _look_at_the_others, _left_of_the_forgotten),
 )

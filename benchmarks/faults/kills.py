@@ -30,6 +30,7 @@ _WRITERS = (
     "storage/locks.py",
     "project/project.py",
     "embedding/cache.py",
+    "embedding/index.py",
 )
 _ROOM = 1.5  # a kill in time comes at most this many durations after the start: a forked process is a little slower
 
@@ -47,12 +48,15 @@ class Case:
         Changes the old state to the new one.
     look : callable
         Returns a hash of everything in the folder that a user can see; raises if a file is damaged.
+    left : callable
+        Returns what of the old state must not be left in the new one, and is; "" for nothing.
     """
 
     name: str
     prepare: Callable[[Path], None]
     act: Callable[[Path], None]
     look: Callable[[Path], str]
+    left: Callable[[Path], str] = lambda folder: ""
 
 
 class Moment(Protocol):
@@ -163,7 +167,7 @@ class Prepared:
         if found not in (self.old, self.new):
             return Outcome("neither", "another state than the old one and the new one")
         if found == self.new:
-            return Outcome("new")
+            return Outcome("new", self.case.left(self.scratch))
         return Outcome("old", "what was acknowledged is lost" if acknowledged else self._wrong_again())
 
     def _wrong_again(self) -> str:
@@ -172,7 +176,7 @@ class Prepared:
         if self.case.look(self.scratch) != self.new:
             return "doing it again does not lead to the new state"
         left = [path.name for path in self.scratch.rglob("*.part")]
-        return f"left behind: {left}" if left else ""
+        return f"left behind: {left}" if left else self.case.left(self.scratch)
 
 
 def _run(case: Case, folder: Path, moment: Moment) -> bool:

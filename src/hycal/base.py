@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from hycal.algebra.cost import Addition
+from hycal.algebra.cost import Addition, machine_bytes
 from hycal.algebra.scores import probabilities
 from hycal.errors import HyCalError
 from hycal.estimator import Estimator
@@ -139,8 +139,18 @@ class IncrementalClassifier(Estimator):
         """Refuse records that the method cannot use, such as classes without text, or a memo that it never wrote."""
         if not self.scores_announced:
             records.check_seen(type(self).__name__)
+        needed = self.least_bytes(records) if records.by_label else 0
+        if needed > machine_bytes():
+            raise HyCalError(
+                f"{self} needs {needed / 2**30:,.0f} GiB at least for this model; this machine has "
+                f"{machine_bytes() / 2**30:,.0f}. Nothing was computed; choose smaller parameters."
+            )
         if records.memo:
             raise HyCalError(f"{type(self).__name__} remembers nothing beside the samples, but found {records.memo}.")
+
+    def least_bytes(self, records: Records) -> int:
+        """Return how much `derive` allocates at least, where a parameter decides it and not the records alone."""
+        return 0
 
     def remember(self, memo: Mapping[str, Any], step: Step) -> Mapping[str, Any]:
         """Return what to remember beside the samples, as JSON values, once `step` is learned after `memo`."""

@@ -186,7 +186,89 @@ def test_what_workers_left_goes_as_well(tmp_path: Path) -> None:
             np.savez(cache.incoming / f"{name}.npz", keys=keys, rows=rows(1, number))
         (cache.incoming / "damaged.npz").write_bytes(b"nothing")
         assert forget_images(tmp_path, [key(1)]) == 1
-        assert {path.stem for path in cache.incoming.iterdir()} == {"other", "damaged"}
+        assert {path.stem for path in cache.incoming.iterdir()} == {"other"}, "the damaged one may hold it"
+
+
+@pytest.mark.parametrize("index", ["whole", "lost"])
+def test_what_killed_runs_left_goes_as_well(tmp_path: Path, index: str) -> None:
+    with opened(tmp_path) as cache:
+        cache.add([key(1), key(2)], rows(2, 1))
+        cache.incoming.mkdir(parents=True)
+        shards = next(tmp_path.glob("shards/*"))
+    for folder in (shards, cache.incoming):
+        (folder / ".0123.npy.0.part").mkdir()
+        (folder / ".0123.npy.0.part" / "content").write_bytes(rows(1, 7).tobytes())
+    (shards / f"{'a' * 64}.npy").write_bytes(rows(1, 7).tobytes())  # the kill came before its index entry, or after
+    (shards / "a note.txt").write_text("not ours")
+    if index == "lost":
+        (tmp_path / "index.sqlite").unlink()
+    forget_images(tmp_path, [key(1)])
+    left = content_of(tmp_path)
+    assert rows(1, 7).tobytes() not in left and rows(2, 1)[0].tobytes() not in left
+    assert (shards / "a note.txt").exists() and not list(tmp_path.rglob("*.part"))
+    with opened(tmp_path) as cache:
+        assert cache.known() == ({key(2)} if index == "whole" else set())
+
+
+def test_a_killed_forgetting_can_be_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path) as cache:
+        cache.add([key(1), key(2)], rows(2, 1))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("hycal.embedding.cache._forget_files", killed)  # the index has a new shard, the old one is there
+        with pytest.raises(KeyboardInterrupt):
+            forget_images(tmp_path, [key(1)])
+    assert rows(2, 1)[0].tobytes() in content_of(tmp_path)
+    forget_images(tmp_path, [key(1)])
+    assert rows(2, 1)[0].tobytes() not in content_of(tmp_path)
+
+
+CHANGED = {
+    "a position": "UPDATE images SET position = 1 - position",
+    "an image": "UPDATE images SET content = zeroblob(32) WHERE position = 0",
+    "a shard of an image": "UPDATE images SET shard = 77 WHERE position = 0",
+    "a space of an image": "UPDATE images SET space = 77 WHERE position = 0",
+    "a type": "UPDATE images SET position = 'x' WHERE position = 0",
+    "the hash of a shard": "UPDATE shards SET sha256 = 'x' || sha256",
+    "the number of rows": "UPDATE shards SET n_rows = 1",
+    "the space of a shard": "UPDATE shards SET space = 77",
+    "a seal": "UPDATE shards SET seal = 'x'",
+    "a fingerprint": "UPDATE spaces SET fingerprint = 'x'",
+}
+
+
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+def test_changed_values_of_the_index_never_give_another_row(tmp_path: Path, change: str) -> None:
+    with opened(tmp_path) as cache:
+        cache.add([key(1), key(2)], rows(2, 1))
+    index = sqlite3.connect(tmp_path / "index.sqlite")
+    index.execute(change)
+    index.commit()
+    index.close()
+    with opened(tmp_path) as cache:
+        missing = {key(1), key(2)} - cache.known()
+        assert missing, "it was noticed"
+        for number in (1, 2):
+            if key(number) in missing:
+                cache.add([key(number)], rows(2, 1)[number - 1 : number])
+        assert np.array_equal(cache.get([key(1), key(2)]), rows(2, 1))
+    with opened(tmp_path) as cache:
+        assert np.array_equal(cache.get([key(1), key(2)]), rows(2, 1))
+
+
+def test_an_index_of_the_first_version_is_sealed(tmp_path: Path) -> None:
+    with opened(tmp_path) as cache:
+        cache.add([key(1), key(2)], rows(2, 1))
+    index = sqlite3.connect(tmp_path / "index.sqlite")
+    index.execute("ALTER TABLE shards DROP COLUMN seal")
+    index.execute("PRAGMA user_version = 1")
+    index.commit()
+    index.close()
+    with opened(tmp_path) as cache:
+        assert np.array_equal(cache.get([key(2), key(1)]), rows(2, 1)[::-1])
 
 
 def test_no_cache_is_made_where_there_is_none(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from hycal import ModelFileError
-from hycal.project import LockedError, Project
+from hycal.errors import MovedOnError
+from hycal.project import LockedError, Project, Space, empty_state
 from hycal.storage import model_file
 from hycal.storage.locks import writing
-from tests.support.projects import arrivals, example, pets_and_cars
+from tests.support.projects import SPACE, arrivals, example, new_project, pets_and_cars
 
 
 def test_a_second_writer_is_told(tmp_path):
@@ -55,7 +56,65 @@ def test_readers_see_a_whole_model_while_others_write(tmp_path):
     assert seen and all(columns == labels and labels in sound for columns, labels in seen)
 
 
+def other_kind(path, what):
+    """Make a model of another method, encoder or parameters."""
+    space = Space("other", "other-space", SPACE.dimension) if what == "encoder" else SPACE
+    method = {"method": "NCM"} if what == "method" else {}
+    parameters = {"parameters": {"alpha": 3}} if what == "parameters" else {}
+    Project(path, empty_state(space, has_text=False, **method, **parameters)).learn(arrivals("pets/cow", 1))
+
+
+@pytest.mark.parametrize("what", ["encoder", "method", "parameters"])
+def test_of_two_first_writers_one_is_told(tmp_path, what):
+    late = new_project(tmp_path / "p.hycal")
+    other_kind(tmp_path / "p.hycal", what)
+    before = (tmp_path / "p.hycal").read_bytes()
+    with pytest.raises(MovedOnError, match="holds another model now"):
+        late.learn(arrivals("pets/cat", 1, 2))
+    with pytest.raises(MovedOnError, match="holds another model now"):
+        new_project(tmp_path / "p.hycal")
+    assert (tmp_path / "p.hycal").read_bytes() == before
+
+
+@pytest.mark.parametrize("journal", [False, True])
+@pytest.mark.parametrize("what", ["encoder", "method"])
+def test_a_file_that_was_replaced_by_another_kind_is_neither_read_nor_changed(tmp_path, what, journal):
+    path = tmp_path / "p.hycal"
+    pets_and_cars(path)
+    opened = Project(path, journal=journal)
+    path.unlink()
+    other_kind(path, what)
+    for use in (opened.refresh, opened.current, lambda: opened.learn(arrivals("pets/cat", 8)), opened.undo):
+        with pytest.raises(MovedOnError, match="holds another model now"):
+            use()
+    assert Project(path).state.labels == ("pets/cow",)
+
+
+def test_a_restored_copy_of_the_same_kind_is_read(tmp_path):
+    path = tmp_path / "p.hycal"
+    project = pets_and_cars(path)
+    copy = path.read_bytes()
+    project.forget("cars")
+    path.write_bytes(copy)
+    assert project.refresh().labels == ("cars/cat", "cars/mini", "pets/cat", "pets/dog")
+
+
 DAMAGES = {
+    "an undo with rows that are not finite": lambda m, t: t.update(
+        {"project.retired_samples": np.full((1, 12), np.nan, np.float32)}
+    ),
+    "an undo with a label of another kind": lambda m, t: m["project"]["history"][1]["undo"]["shelves"].append(
+        [7, None]
+    ),
+    "an undo with a label that is none": lambda m, t: m["project"]["history"][1]["undo"]["shelves"].append(
+        [True, None]
+    ),
+    "an undo of an empty class": lambda m, t: m["project"]["history"][1]["undo"]["shelves"].append(
+        ["x", {"domain": "", "examples": [], "text": None}]
+    ),
+    "a label twice in an undo": lambda m, t: m["project"]["history"][1]["undo"]["shelves"].extend([["x", None]] * 2),
+    "a memo that is no object": lambda m, t: m["project"]["history"][1]["undo"].update(memo=[["a", 1]]),
+    "a version below zero": lambda m, t: m["project"].update(version=-1),
     "history is no list": lambda m, t: m["project"].update(history=3),
     "an entry without a hash": lambda m, t: m["project"]["history"][0].pop("after"),
     "an undo beyond the pool": lambda m, t: m["project"]["history"][1]["undo"]["shelves"].append(

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import threading
+import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
 
 from hycal import HyCalError, ModelFileError, load
 from hycal.project import Project, empty_state, project
 from hycal.project.file import state_of
-from hycal.project.journal import journal_of
+from hycal.project.journal import _frames, framed, journal_of, replay
 from hycal.storage import model_file
 from tests.support.projects import OPERATIONS, SPACE, apply, arrivals, assert_same, example, new_project, pets_and_cars
 
@@ -111,10 +118,15 @@ def test_a_damaged_journal_is_told(tmp_path):
     journal_of(path).write_bytes(content)
     with pytest.raises(ModelFileError, match="damaged at byte 0"):
         Project(path)
-    content[-1] ^= 1
     content[100] ^= 1
+    for place in (-1, -2, -100):  # in the last frame as well: it was accepted
+        content[place] ^= 1
+        journal_of(path).write_bytes(content)
+        with pytest.raises(ModelFileError, match=r"damaged at byte [1-9]"):
+            Project(path)
+        content[place] ^= 1
     journal_of(path).write_bytes(content)
-    assert len(Project(path).state.classes["d1/c1"].examples) == 2, "an unsound end was never accepted"
+    assert_same(Project(path).state, target.state)
 
 
 def test_a_journal_of_another_model_is_told(tmp_path):
@@ -125,6 +137,91 @@ def test_a_journal_of_another_model_is_told(tmp_path):
     journal_of(other.path).write_bytes(journal_of(target.path).read_bytes())
     with pytest.raises(ModelFileError, match="goes on from another model"):
         Project(other.path)
+
+
+def test_a_journal_beside_a_restored_model_is_told_with_what_to_do(tmp_path):
+    path = tmp_path / "p.hycal"
+    older = new_project(path)
+    older.learn(arrivals("d0/c0", 0, 1))
+    copy = path.read_bytes()
+    older.learn(arrivals("d0/c0", 2))
+    Project(path, journal=True).learn(arrivals("d1/c1", 4))
+    path.write_bytes(copy)
+    with pytest.raises(ModelFileError, match=rf"restored from a copy.* move {journal_of(path)} away"):
+        Project(path)
+    journal_of(path).rename(tmp_path / "aside")
+    assert Project(path).state.labels == ("d0/c0",)
+
+
+def test_a_journal_that_seems_to_be_taken_in_and_is_of_another_model_is_told(tmp_path):
+    target = journaled(tmp_path / "p.hycal")
+    target.learn(arrivals("d1/c1", 4))
+    other = new_project(tmp_path / "other.hycal")
+    for number in range(4):
+        other.learn(arrivals("d0/c0", number))
+    journal_of(other.path).write_bytes(journal_of(target.path).read_bytes())
+    with pytest.raises(ModelFileError, match="change 2 in it is another one"):
+        Project(other.path)
+
+
+def first_frames(journal: bytes) -> bytes:
+    """The same frames as the first version of the format wrote them."""
+    frames = b""
+    for content, _ in _frames(journal, Path("journal")):
+        frames += len(content).to_bytes(8, "little") + hashlib.sha256(content).digest() + content
+    return frames
+
+
+def test_journals_of_the_first_version_are_read(tmp_path):
+    path = tmp_path / "p.hycal"
+    target = journaled(path)
+    for number in range(4, 6):
+        target.learn(arrivals("d1/c1", number))
+    journal_of(path).write_bytes(first_frames(journal_of(path).read_bytes()))
+    assert_same(Project(path).state, target.state)
+    again = Project(path, journal=True)
+    again.learn(arrivals("d1/c1", 6))  # a frame of the present version behind them
+    assert_same(Project(path).state, again.state)
+
+
+HOSTILE = {
+    "rows that are not finite": (lambda h, t: t["rows"].fill(np.nan), "finite unit rows"),
+    "rows of another width": (lambda h, t: t.update(rows=np.eye(3, dtype=np.float32)[:1]), "numbers wide"),
+    "texts that are not unit": (lambda h, t: t.update(texts=np.ones((1, 12), np.float32)), "finite unit rows"),
+    "a label of another kind": (lambda h, t: h["shelves"].append([7, None]), "Labels mix"),
+    "text that is no Unicode": (lambda h, t: h["entry"].__setitem__(2, "\ud800"), "malformed frame"),
+    "a memo that is not finite": (lambda h, t: h.update(memo={"ridge": float("inf")}), "malformed frame"),
+    "an entry that is no text": (lambda h, t: h["entry"].__setitem__(1, 3), "malformed frame"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), HOSTILE.values(), ids=HOSTILE)
+def test_a_frame_with_a_right_checksum_is_checked_as_well(tmp_path, change, message):
+    path = tmp_path / "p.hycal"
+    journaled(path).learn(arrivals("d1/c1", 4))
+    ((content, _),) = _frames(journal_of(path).read_bytes(), path)
+    header, tensors = json.loads(safe_metadata(content)["hycal-journal"]), load_tensors(content)
+    change(header, tensors)
+    journal_of(path).write_bytes(framed(save_tensors(tensors, {"hycal-journal": json.dumps(header)})))
+    with pytest.raises(ModelFileError, match=message):
+        Project(path)
+
+
+def safe_metadata(content: bytes) -> dict[str, str]:
+    return json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+
+
+def test_every_flipped_bit_of_a_journal_is_told(tmp_path):
+    path = tmp_path / "p.hycal"
+    target = journaled(path)
+    target.correct(example("d1/c1", 4), "d1/c1")
+    target.undo()
+    state, sound = state_of(model_file.read(path)), journal_of(path).read_bytes()
+    for place in range(len(sound)):
+        damaged = bytearray(sound)
+        damaged[place] ^= 1 << place % 8
+        with pytest.raises(ModelFileError):
+            replay(state, bytes(damaged), source=path)
 
 
 def test_a_journal_that_was_taken_in_does_no_harm(tmp_path):
@@ -224,15 +321,21 @@ def test_what_another_wrote_meanwhile_is_not_replaced(tmp_path, monkeypatch):
     target.learn(arrivals("d1/c1", 4, 5))
     prepared = model_file.prepared
 
+    forgetting = threading.Thread(target=lambda: Project(path).forget_for_good(gone.key))  # writes the whole file
+
     @contextmanager
     def slowly(*given):
         with prepared(*given) as install:
             monkeypatch.undo()
-            Project(path).forget_for_good(gone.key)  # writes the whole file
+            before = path.stat().st_ino
+            forgetting.start()
+            while path.stat().st_ino == before or journal_of(path).exists():
+                time.sleep(0.001)
             yield install
 
     monkeypatch.setattr(model_file, "prepared", slowly)
     target.close()
+    forgetting.join()  # it waits for the file that `close` has written beside the model
     assert gone.row.tobytes() not in b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     assert_same(Project(path).state, target.state)
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 
 from hycal import METHODS, HyCal, HyCalError, RanPAC, load
+from hycal.errors import MovedOnError
 from hycal.project import UNDO_DEPTH, Arrival, Example, Project
 from hycal.project.file import project_content, state_of
 from hycal.state.records import Records
@@ -169,6 +170,22 @@ def test_undo_has_a_depth(tmp_path):
         project.undo()
 
 
+def test_an_undo_that_names_its_change_is_never_done_twice(tmp_path):
+    project = new_project(tmp_path / "p.hycal")
+    first, second = (project.learn(arrivals("pets/cat", number)) for number in (1, 2))
+    assert [first.change, second.change] == [entry.id for entry in project.state.history]
+    assert project.undo(expected=second.change).after == first.after
+    before = (tmp_path / "p.hycal").read_bytes()
+    with pytest.raises(MovedOnError, match=f"would take back {first.change}"):
+        Project(tmp_path / "p.hycal").undo(expected=second.change)
+    assert (tmp_path / "p.hycal").read_bytes() == before
+    again = project.learn(arrivals("pets/cat", 2))
+    assert again.after == second.after and again.change != second.change, "the same model by another change"
+    with pytest.raises(MovedOnError):
+        project.undo(expected=second.change)
+    assert project.undo(expected=again.change).before == again.after
+
+
 def test_the_memo_of_a_method_is_kept_and_taken_back(tmp_path):
     parameters = {"n_components": 32, "ridge": "first-task", "random_state": 0}
     project = new_project(tmp_path / "p.hycal", method="RanPAC", parameters=parameters)
@@ -230,6 +247,17 @@ def test_every_version_ever_written_has_a_golden_project():
     assert {path.name for path in GOLDEN.glob("project-v*.hycal")} == {
         f"project-v{version}.hycal" for version in range(1, model_file.VERSION + 1)
     }
+
+
+def test_a_flipped_bit_of_a_sample_is_noticed_in_the_first_version_too(tmp_path):
+    """It has no checksums, but its history ends with the hash of the model."""
+    path = Path(shutil.copy(GOLDEN / "project-v1.hycal", tmp_path))
+    row = Project(path).state.examples[0].row.tobytes()
+    content = bytearray(path.read_bytes())
+    content[content.index(row)] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(HyCalError, match="its history ends with"):
+        Project(path)
 
 
 @pytest.mark.parametrize("version", range(1, model_file.VERSION + 1))

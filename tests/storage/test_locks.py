@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 import threading
@@ -61,6 +63,16 @@ def test_threads_hold_the_lock_one_after_the_other(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert most == 1 and holding == 0
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK])
+def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def no_locks(descriptor: int, operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with pytest.raises(StorageError, match="has no file locks"), writing(tmp_path / "p.hycal", seconds=0.1):
+        raise AssertionError("no lock was held")
 
 
 def test_an_error_inside_frees_the_lock_and_a_folder_that_refuses_says_so(tmp_path: Path) -> None:

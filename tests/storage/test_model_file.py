@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import struct
 import tempfile
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.numpy import save_file
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 
 from hycal import HyCal, HyCalError, ModelFileError, load
 from hycal.errors import StorageError
@@ -56,9 +58,10 @@ def test_equal_models_are_equal_files(model, path, tmp_path):
     assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
 
 
-def test_golden_file_of_version_1_still_loads():
-    loaded = load(GOLDEN / "model-v1.safetensors")
-    expected = json.loads((GOLDEN / "model-v1.json").read_text())
+@pytest.mark.parametrize("version", range(1, model_file.VERSION + 1))
+def test_golden_files_of_every_version_load(version):
+    loaded = load(GOLDEN / f"model-v{version}.safetensors")
+    expected = json.loads((GOLDEN / f"model-v{version}.json").read_text())
     assert loaded.get_params() == expected["parameters"]
     assert loaded.classes_.tolist() == expected["classes"]
     assert loaded.counts_.tolist() == expected["counts"]
@@ -69,7 +72,8 @@ def test_golden_file_of_version_1_still_loads():
 
 def test_saved_bytes_are_the_state(model, path):
     header = struct.unpack("<Q", path.read_bytes()[:8])[0]
-    assert path.stat().st_size == 8 + header + model.nbytes_ + model.counts_.nbytes + len(model.classes_)
+    state = model.nbytes_ + model.counts_.nbytes + len(model.classes_)
+    assert path.stat().st_size == 8 + header + state + 5 * 32, "and the checksums of the header and of four arrays"
 
 
 def test_a_failed_save_keeps_the_old_file(model, path, monkeypatch):
@@ -103,7 +107,7 @@ def test_missing_folder_and_missing_file_say_so(model, tmp_path):
 
 MALFORMED = {
     "another format": lambda m, t: m.update(format="zip"),
-    "a newer version": lambda m, t: m.update(version=2),
+    "a newer version": lambda m, t: m.update(version=3),
     "no version": lambda m, t: m.pop("version"),
     "a version that is no number": lambda m, t: m.update(version=[1]),
     "an unknown method": lambda m, t: m.update(method="os.system"),
@@ -114,6 +118,12 @@ MALFORMED = {
     "an encoder that is no text": lambda m, t: m.update(encoder=7),
     "no labels": lambda m, t: m.update(labels=[]),
     "a label too few": lambda m, t: m["labels"].pop(),
+    "labels in another order": lambda m, t: (
+        m["labels"].reverse(),
+        m["domains"].reverse(),
+        t.update(samples=t["samples"][::-1], counts=t["counts"][::-1], texts=t["texts"][::-1]),
+    ),
+    "a parameter that is no number": lambda m, t: m["parameters"].update(alpha=float("nan")),
     "labels that repeat": lambda m, t: m.update(labels=[m["labels"][0]] * 3),
     "labels of two kinds": lambda m, t: m.update(labels=["a", 1, "b"]),
     "a label that is a list": lambda m, t: m.update(labels=[["a"], "b", "c"]),
@@ -157,6 +167,23 @@ def test_malformed_content_is_one_clear_error(path, fault):
         load(path)
 
 
+TOO_LARGE = {
+    "features": ("RanPAC", {"n_components": 10**9}),
+    "more features": ("PrimalRAIL", {"n_components": 10**9}),
+    "draws": ("KLDA", {"n_components": 1, "ensemble": 10**7}),
+    "draws of features": ("KLDA", {"n_components": 2**16, "ensemble": 2**7}),
+    "a matrix of features": ("KLDA", {"n_components": 2**16, "mode": "faithful"}),
+}
+
+
+@pytest.mark.parametrize(("method", "parameters"), TOO_LARGE.values(), ids=TOO_LARGE)
+def test_what_no_machine_holds_is_refused_before_it_is_allocated(path, monkeypatch, method, parameters):
+    monkeypatch.setattr("hycal.base.machine_bytes", lambda: 2**29)
+    rewrite(path, lambda m, t: m.update(method=method, parameters=parameters))
+    with pytest.raises(ModelFileError, match=r"must be an int in the range|needs \d+ GiB at least"):
+        load(path)
+
+
 def test_other_files_are_refused(tmp_path):
     for name, content in {
         "empty": b"",
@@ -171,6 +198,33 @@ def test_other_files_are_refused(tmp_path):
     save_file({"weights": np.zeros(3)}, tmp_path / "other.safetensors")
     with pytest.raises(ModelFileError, match="not a hycal model"):
         load(tmp_path / "other.safetensors")
+
+
+def test_every_flipped_bit_is_noticed(path):
+    sound = path.read_bytes()
+    for place in range(len(sound)):
+        damaged = bytearray(sound)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        with pytest.raises(ModelFileError):
+            load(path)
+
+
+def test_a_large_array_is_checked_piece_by_piece(tmp_path, monkeypatch):
+    monkeypatch.setattr(model_file, "_PIECE", 64)
+    body = np.arange(1000, dtype=np.int64)
+    model_file.write(tmp_path / "m", model_file.Content({}, {"body": body}))
+    pieces = [hashlib.sha256(body.tobytes()[start : start + 64]).digest() for start in range(0, body.nbytes, 64)]
+    assert (tmp_path / "m").read_bytes().endswith(hashlib.sha256(b"".join(pieces)).digest())
+    assert np.array_equal(model_file.read(tmp_path / "m").tensors["body"], body)
+
+
+def test_a_file_without_its_checksums_is_refused(path):
+    tensors, header = load_file(path), safe_open(path, "numpy").metadata()
+    del tensors["checksums"]
+    save_file(tensors, path, header)
+    with pytest.raises(ModelFileError, match="does not fit its checksums"):
+        load(path)
 
 
 @given(st.data())

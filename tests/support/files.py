@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
+
+from hycal.storage.model_file import write_parts
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -18,10 +20,11 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def rewrite(path: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]], object]) -> None:
-    """Change (manifest, tensors) of the model at `path`."""
+    """Change (manifest, tensors) of the model at `path`; its checksums are right afterwards, as a stranger's can be."""
     tensors = load_file(path)
+    del tensors["checksums"]
     raw = path.read_bytes()
     header = json.loads(raw[8 : 8 + struct.unpack("<Q", raw[:8])[0]])
     manifest = json.loads(header["__metadata__"]["hycal"])
     change(manifest, tensors)
-    save_file(tensors, path, {"hycal": json.dumps(manifest)})
+    write_parts(path, json.dumps(manifest), tensors)

@@ -1,4 +1,4 @@
-"""Operations counted from formulas: what it costs to add classes to a model.
+"""Operations counted from formulas: what it costs to add classes to a model; and what the machine has.
 
 A count is in floating point operations, leading terms only; a multiplication and an addition are two. A symmetric
 eigendecomposition of n rows counts 9 n³, a Cholesky factorisation or a triangular inverse n³/3, and a Gram matrix of
@@ -8,7 +8,9 @@ answer.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from functools import cache
 
 
 @dataclass(frozen=True)
@@ -65,3 +67,12 @@ def kernel_regression(addition: Addition) -> float:
     """Return the operations for a kernel of all samples, its Cholesky factor, and the solution for every class."""
     N = addition.samples
     return 2 * N**2 * addition.width + N**3 / 3 + 2 * N**2 * addition.classes
+
+
+@cache
+def machine_bytes() -> float:
+    """Return the memory of this machine in bytes; infinite where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+        return float("inf")

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import Interval
 
 from hycal.algebra.cost import Addition, regression
 from hycal.algebra.covariance import directions
@@ -17,7 +16,8 @@ from hycal.algebra.discriminant import WithinClass
 from hycal.algebra.features import Gelu, LinearHead, one_hot
 from hycal.algebra.ridge import ridge_weights
 from hycal.base import IncrementalClassifier
-from hycal.classifiers.families import score_in_folds
+from hycal.classifiers.families import ENSEMBLE, N_COMPONENTS, RANDOM_STATE, feature_bytes, score_in_folds
+from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
@@ -105,11 +105,11 @@ class AnaCP(IncrementalClassifier):
     """
 
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "heads": [Interval(Integral, 1, None, closed="left")],
+        "n_components": N_COMPONENTS,
+        "heads": ENSEMBLE,
         "ridge": [Interval(Real, 0, None, closed="neither")],
-        "replay": [Interval(Integral, 1, None, closed="left")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
+        "replay": [Interval(Integral, 1, 10_000, closed="both")],
+        "random_state": RANDOM_STATE,
     }
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"ridge": (1.0, 10.0, 100.0, 1000.0)}
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -138,6 +138,10 @@ class AnaCP(IncrementalClassifier):
         d, M, drawn = addition.width, addition.features, 100 * addition.classes
         projections = 3 * (2 * addition.samples * d * M + regression(addition.samples, M, d))
         return projections + drawn * M * (3 * 4 * d + 2 * d) + regression(drawn, M, addition.classes)
+
+    def least_bytes(self, records: Records) -> int:
+        """Return the bytes of the feature maps and of their heads."""
+        return feature_bytes(records, self.n_components, draws=self.heads + 1)
 
     def derive(self, records: Records, previous: Any) -> LinearHead:
         """Return the regression on the projected embedding."""

@@ -1,9 +1,9 @@
-"""Families of methods: those linear in the embedding, those that add to CLIP's zero-shot scores, those with a cache."""
+"""Families of methods: linear in the embedding, beside CLIP's zero-shot scores, with a cache, with random features."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,10 @@ DOMAIN_CONSTRAINTS: Mapping[str, list[Any]] = {
     "strength": [Interval(Real, 0, None, closed="neither")],
 }
 STRENGTHS = (50.0, 150.0, 500.0, 1500.0, 5000.0)
+# A model file names these numbers: without a bound, a small file could ask for more than any machine holds.
+N_COMPONENTS: list[Any] = [Interval(Integral, 1, 2**17, closed="both")]
+ENSEMBLE: list[Any] = [Interval(Integral, 1, 2**7, closed="both")]
+RANDOM_STATE: list[Any] = [Interval(Integral, 0, 2**64, closed="left")]
 
 
 class LinearClassifier(IncrementalClassifier):
@@ -146,3 +150,8 @@ def score_in_folds(method: IncrementalClassifier, records: Records, samples: Sel
     for positions, fewer in folds(records, samples):
         scores[positions] = method.score_rows(method.derive(fewer, None), samples.X[positions], None)
     return scores
+
+
+def feature_bytes(records: Records, size: int, *, draws: int = 1) -> int:
+    """Return the bytes of random feature maps of this size, and of a linear head on each."""
+    return 8 * draws * size * (records.width + len(records.by_label))

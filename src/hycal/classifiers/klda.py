@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from hycal.algebra.cost import Addition, regression_on_features
 from hycal.algebra.discriminant import Precision, WithinClass, class_means
 from hycal.algebra.features import Fourier, LinearHead
 from hycal.base import IncrementalClassifier
+from hycal.classifiers.families import ENSEMBLE, N_COMPONENTS, RANDOM_STATE, feature_bytes
 from hycal.estimator import Interval, StrOptions
 from hycal.state.records import Records
 from hycal.state.selection import Selection
@@ -71,12 +72,12 @@ class KLDA(IncrementalClassifier):
     """
 
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": N_COMPONENTS,
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "mode": [StrOptions({"regularised", "faithful"})],
         "reg": [Interval(Real, 0, None, closed="neither")],
-        "ensemble": [Interval(Integral, 1, None, closed="left")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
+        "ensemble": ENSEMBLE,
+        "random_state": RANDOM_STATE,
     }
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "gamma": (0.03, 0.1, 0.3, 1.0),
@@ -120,6 +121,12 @@ class KLDA(IncrementalClassifier):
             "label_permutation": _NOISE.format("classes in another order round"),
             "precision": _NOISE.format("an embedding rounded before may round"),
         }
+
+    def least_bytes(self, records: Records) -> int:
+        """Return the bytes of the draws, of the features of all samples, and in faithful mode of the scatter."""
+        scatter = 8 * self.n_components**2 if self.mode == "faithful" else 0
+        features = 8 * self.n_components * int(records.counts.sum())
+        return feature_bytes(records, self.n_components, draws=self.ensemble) + features + scatter
 
     def derive(self, records: Records, previous: Any) -> list[LinearHead]:
         """Return one discriminant for each draw of features."""

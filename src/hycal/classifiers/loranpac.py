@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
-from sklearn.utils._param_validation import Interval
 
 from hycal.algebra.cost import Addition
 from hycal.algebra.features import ArcCosine, LinearHead, Relu, one_hot
 from hycal.algebra.ridge import gram_and_moments, sample_kernel, weights_of
 from hycal.base import IncrementalClassifier
-from hycal.classifiers.families import folds, score_in_folds
+from hycal.classifiers.families import N_COMPONENTS, RANDOM_STATE, feature_bytes, folds, score_in_folds
+from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
@@ -110,9 +110,9 @@ class LoRanPAC(IncrementalClassifier):
     """
 
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [*N_COMPONENTS, None],
         "truncation": [Interval(Real, 0, 1, closed="left")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
+        "random_state": RANDOM_STATE,
     }
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"truncation": (0.0, 0.1, 0.25, 0.5, 0.7, 0.8, 0.9)}
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -131,6 +131,11 @@ class LoRanPAC(IncrementalClassifier):
         N, M = addition.samples, addition.features
         small = min(N, M)
         return 2 * N * addition.width * M + N * M * small + 9 * small**3 + 2 * N * M * addition.classes
+
+    def least_bytes(self, records: Records) -> int:
+        """Return the bytes of the feature map, and of the features of all samples."""
+        size = self.n_components or 0
+        return feature_bytes(records, size) + 8 * size * int(records.counts.sum())
 
     def _spectrum(self, records: Records) -> _Spectrum:
         rows, features = records.stacked(), self._features(records)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,14 @@ from hycal.algebra.cost import Addition, kernel_regression, regression_on_featur
 from hycal.algebra.features import Kernel, LinearHead, Relu, one_hot
 from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, solve_ridge
 from hycal.algebra.scores import probabilities
-from hycal.classifiers.families import ZERO_SHOT, ZeroShotFusion, text_weights
+from hycal.classifiers.families import (
+    N_COMPONENTS,
+    RANDOM_STATE,
+    ZERO_SHOT,
+    ZeroShotFusion,
+    feature_bytes,
+    text_weights,
+)
 from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
@@ -156,8 +163,8 @@ class PrimalRAIL(_RAIL):
 
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         **_ADAPTER_CONSTRAINTS,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
+        "n_components": N_COMPONENTS,
+        "random_state": RANDOM_STATE,
     }
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "ridge": (1e-3, 1e-2, 1e-1, 1.0),
@@ -189,6 +196,10 @@ class PrimalRAIL(_RAIL):
     def operations(cls, addition: Addition) -> float:
         """Count the regression on features of all samples."""
         return regression_on_features(addition)
+
+    def least_bytes(self, records: Records) -> int:
+        """Return the bytes of the map and of the regression."""
+        return feature_bytes(records, self.n_components)
 
     def _features(self, records: Records) -> Relu:
         return Relu.uniform(records.width, self.n_components, self.random_state)

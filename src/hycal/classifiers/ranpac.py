@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from hycal.algebra.cost import Addition, regression_on_features
 from hycal.algebra.features import LinearHead, Relu, one_hot
 from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, validation_errors
 from hycal.base import IncrementalClassifier
+from hycal.classifiers.families import N_COMPONENTS, RANDOM_STATE, feature_bytes
 from hycal.errors import HyCalError
 from hycal.estimator import Interval, StrOptions
 from hycal.state.records import Records
@@ -86,9 +87,9 @@ class RanPAC(IncrementalClassifier):
     """
 
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": N_COMPONENTS,
         "ridge": [StrOptions(set(_GRIDS)), Interval(Real, 0, None, closed="neither")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
+        "random_state": RANDOM_STATE,
     }
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"ridge": tuple(10.0**k for k in range(7))}
     # The paper runs its baselines on "1024-dimensional embeddings"; for RanPAC the size of the map is inferred.
@@ -122,6 +123,10 @@ class RanPAC(IncrementalClassifier):
         """The ridge in use."""
         fitted: _Fitted = self.snapshot().value
         return fitted.ridge
+
+    def least_bytes(self, records: Records) -> int:
+        """Return the bytes of the map and of the regression."""
+        return feature_bytes(records, self.n_components)
 
     def check_records(self, records: Records) -> None:
         """Refuse a memo that is not one positive ridge."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,12 +21,20 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from hycal.embedding.index import INDEX, add_shard, delete_shard, open_index, writing
+from hycal.embedding.index import (
+    INDEX,
+    add_shard,
+    delete_shard,
+    drop_damaged_entries,
+    open_index,
+    reading,
+    writing,
+)
 from hycal.embedding.store import space_of
 from hycal.encoders.encoder import Encoder
 from hycal.encoders.files import cache_dir
 from hycal.errors import HyCalError
-from hycal.storage.atomic import replacing
+from hycal.storage.atomic import remove_draft, replacing, sync_folder
 from hycal.storage.npz import load_arrays
 from hycal.validation import Floats
 
@@ -102,16 +111,16 @@ class EmbeddingCache:
         self._index.close()
 
     def __len__(self) -> int:
-        (count,) = self._index.execute("SELECT count(*) FROM images WHERE space = ?", (self._space,)).fetchone()
-        return int(count)
+        return len(self.known())
 
     def __contains__(self, key: bytes) -> bool:
         return bool(self._places([key]))
 
     def known(self) -> set[bytes]:
         """Return the content hashes of all images that have a row."""
-        found = self._index.execute("SELECT content FROM images WHERE space = ?", (self._space,))
-        return {content for (content,) in found}
+        with reading(self.folder):
+            found = self._index.execute("SELECT content FROM images WHERE space = ?", (self._space,))
+            return {content for (content,) in found}
 
     def get(self, keys: Sequence[bytes]) -> Floats:
         """Return the rows of `keys`, in their order; a key without a row is an error."""
@@ -147,12 +156,14 @@ class EmbeddingCache:
             part = keys[start : start + _KEYS_AT_ONCE]
             marks = ",".join("?" * len(part))
             query = f"SELECT content, shard, position FROM images WHERE space = ? AND content IN ({marks})"
-            for content, shard, position in self._index.execute(query, (self._space, *part)):
-                places[content] = (shard, position)
+            with reading(self.folder):
+                for content, shard, position in self._index.execute(query, (self._space, *part)):
+                    places[content] = (shard, position)
         return places
 
     def _map(self, shard: int) -> Floats:
-        found = self._index.execute("SELECT sha256 FROM shards WHERE id = ?", (shard,)).fetchone()
+        with reading(self.folder):
+            found = self._index.execute("SELECT sha256 FROM shards WHERE id = ?", (shard,)).fetchone()
         try:
             rows: Floats = np.load(self._shards / f"{found and found[0]}.npy", mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
@@ -179,10 +190,11 @@ class EmbeddingCache:
         return int(space)
 
     def _drop_damaged(self) -> None:
-        """Remove the entries of missing or changed shards, and the files without an entry.
+        """Remove damaged entries, those of missing or changed shards, and the files without an entry.
 
         The images of a damaged shard are encoded again. A killed run leaves files without an entry.
         """
+        drop_damaged_entries(self._index, self._space)
         expected = dict(self._index.execute("SELECT sha256, id FROM shards WHERE space = ?", (self._space,)).fetchall())
         sound = set()
         for path in self._shards.iterdir():
@@ -197,31 +209,48 @@ class EmbeddingCache:
 def forget_images(folder: Path, keys: Iterable[bytes]) -> int:
     """Remove the rows of these content hashes from all spaces of the cache in `folder`; return their number.
 
-    A shard that loses rows is written anew without them, and the old file is deleted after the index names the new one.
-    Rows without an entry, which two concurrent runs may leave, are removed too: their image is unknown. Where there is
-    no cache, nothing is done. A run that reads a shard at the same time may have to be started again.
+    A shard that loses rows is written anew without them. Then every file goes that the index does not name: the old
+    shards, and what killed runs left. Rows without an entry, which two concurrent runs may leave, are removed too:
+    their image is unknown. Where there is no cache, nothing is done. If it was interrupted, do it again. A run that
+    reads a shard at the same time may have to be started again.
     """
     wanted = [(key,) for key in keys]
-    if not wanted or not (folder / INDEX).is_file():
-        return 0
+    if not (folder / INDEX).is_file():
+        return _forget_files(folder, set(), wanted)
     index = open_index(folder / INDEX)
     try:
         index.execute("PRAGMA secure_delete = ON")
         with writing(index, folder):
+            for (space,) in index.execute("SELECT id FROM spaces").fetchall():
+                drop_damaged_entries(index, space)
             before = index.total_changes
             index.executemany("DELETE FROM images WHERE content = ?", wanted)
             removed = index.total_changes - before
-            old = _rewrite_shards(index, folder)
-        for path in old:
-            path.unlink(missing_ok=True)
+            _rewrite_shards(index, folder)
+        with writing(index, folder):  # nobody else writes a shard now
+            named = index.execute("SELECT fingerprint, sha256 FROM shards JOIN spaces ON spaces.id = space").fetchall()
+            kept = {_shard_folder(folder, fingerprint) / f"{digest}.npy" for fingerprint, digest in named}
+            return removed + _forget_files(folder, kept, wanted)
     finally:
         index.close()
-    return removed + _forget_incoming(folder, {key for (key,) in wanted})
 
 
-def _rewrite_shards(index: Connection, folder: Path) -> list[Path]:
-    """Write every shard anew that has rows without an entry; return the old files."""
-    old, new = [], set()
+def _forget_files(folder: Path, kept: set[Path], wanted: Iterable[tuple[bytes]]) -> int:
+    """Delete the shards that are not `kept`, unfinished ones, and those of workers that hold one of these images."""
+    for path in folder.glob("shards/*/*"):
+        if path not in kept and _OURS.fullmatch(path.name):
+            _remove(path)
+    removed = _forget_incoming(folder, {key for (key,) in wanted})
+    for touched in (*folder.glob("shards/*"), *folder.glob("incoming/*")):
+        sync_folder(touched)
+    return removed
+
+
+_OURS = re.compile(r"[0-9a-f]{64}\.npy|\..*\.part")
+
+
+def _rewrite_shards(index: Connection, folder: Path) -> None:
+    """Write every shard anew that has rows without an entry; the old files stay."""
     for shard, space, fingerprint, digest in index.execute(
         "SELECT shards.id, space, fingerprint, sha256 FROM shards JOIN spaces ON spaces.id = space "
         "WHERE n_rows > (SELECT count(*) FROM images WHERE shard = shards.id)"
@@ -229,21 +258,22 @@ def _rewrite_shards(index: Connection, folder: Path) -> list[Path]:
         path = _shard_folder(folder, fingerprint) / f"{digest}.npy"
         entries = index.execute("SELECT content, position FROM images WHERE shard = ?", (shard,)).fetchall()
         delete_shard(index, shard)
-        old.append(path)
-        if entries and path.is_file():
+        if entries and path.is_file() and _sha256(path) == digest:
             rows = np.load(path, allow_pickle=False)[[position for _, position in entries]]
-            new.add(_write_shard(index, space, path.parent, [key for key, _ in entries], rows))
-    return [path for path in old if path not in new]
+            _write_shard(index, space, path.parent, [key for key, _ in entries], rows)
 
 
 def _forget_incoming(folder: Path, keys: set[bytes]) -> int:
-    """Delete the shards of workers that hold one of these images; return how many images they hold."""
+    """Delete the shards of workers that hold one of these images, or are damaged; return how many of them they hold."""
     removed = 0
-    for path in folder.glob("incoming/*/*.npz"):
+    for draft in folder.glob("incoming/*/.*.part"):
+        remove_draft(draft)
+    for path in folder.glob("incoming/*/[!.]*.npz"):
         try:
             found = {key.tobytes() for key in load_arrays(path)["keys"]} & keys
         except (ValueError, KeyError):
-            continue  # damaged: the next run removes it
+            path.unlink(missing_ok=True)  # it may hold them
+            continue
         if found:
             path.unlink(missing_ok=True)
             removed += len(found)
@@ -252,16 +282,14 @@ def _forget_incoming(folder: Path, keys: set[bytes]) -> int:
 
 def _write_shard(
     index: Connection, space: int, folder: Path, keys: Sequence[bytes], rows: npt.NDArray[np.float32]
-) -> Path:
-    """Write `rows` as a shard in `folder`, then its index entries; return its file."""
+) -> None:
+    """Write `rows` as a shard in `folder`, then its index entries."""
     buffer = io.BytesIO()
     np.save(buffer, np.ascontiguousarray(rows, dtype=np.float32), allow_pickle=False)
     digest = hashlib.sha256(buffer.getvalue()).hexdigest()
-    path = folder / f"{digest}.npy"
-    with replacing(path) as file:
+    with replacing(folder / f"{digest}.npy") as file:
         file.write(buffer.getvalue())
     add_shard(index, space, digest, keys)
-    return path
 
 
 def _shard_folder(folder: Path, fingerprint: str) -> Path:

@@ -9,11 +9,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hycal.embedding.store import Skipped
-from hycal.errors import HyCalError
+from hycal.errors import HyCalError, MovedOnError
 from hycal.project.examples import ClassExamples, Example
 from hycal.project.labels import check_class_name, check_length, check_name, class_label, split_label
 from hycal.project.lookup import Target, find, look_up
-from hycal.project.state import Changes, HistoryEntry, State, append_entry, drop_all_undo, drop_undo, last_undoable, now
+from hycal.project.state import (
+    Changes,
+    History,
+    HistoryEntry,
+    State,
+    append_entry,
+    drop_all_undo,
+    drop_undo,
+    last_undoable,
+    now,
+)
 from hycal.state.steps import Step
 from hycal.validation import Floats, Label, check_label, check_one_kind
 
@@ -43,6 +53,8 @@ class Receipt:
         Whether `undo` can reverse it; False after `forget_for_good`, which removes the undo data from the file.
     touched : tuple of labels
         Classes that were added, changed or removed.
+    change : str
+        What names the change in the history, see `HistoryEntry.id`; "" if nothing was changed.
     """
 
     action: str
@@ -53,6 +65,7 @@ class Receipt:
     skipped: tuple[Skipped, ...] = ()
     undoable: bool = True
     touched: tuple[Label, ...] = ()
+    change: str = ""
 
 
 _UNIT = 1e-4
@@ -142,23 +155,37 @@ def merge(state: State, other: State) -> Outcome:
     return _step(state, changes, "merge", what, counts, skipped, memo={**other.memo, **state.memo})
 
 
-def undo(state: State, *, when: str = "") -> Outcome:
-    """Reverse the last change that can be reversed: the model is the earlier one, to the byte."""
+def undo(state: State, *, expected: str | None = None, when: str = "") -> Outcome:
+    """Reverse the last change that can be reversed: the model is the earlier one, to the byte.
+
+    If `expected` is given, only if it names that change; so an undo that is sent again reverses nothing else.
+    """
     entry = last_undoable(state.history)
     if entry is None or entry.undo is None:
         raise HyCalError("There is nothing to undo: no change was made yet, or the earlier ones are out of reach.")
+    if expected not in (None, entry.id):
+        raise MovedOnError(
+            f"The next undo would take back {entry.id} ({entry.action}: {entry.what}), not {expected}, so nothing was "
+            "taken back. Look at the history: it was taken back already, or the model was changed since."
+        )
     earlier = state.with_classes(entry.undo.classes, memo=entry.undo.memo)
     if earlier.hash != entry.before:
         raise HyCalError(
             f"The undo data of {entry.action!r} is damaged: it does not lead to {entry.before}. Nothing changed."
         )
     what = f"{entry.action}: {entry.what}"
-    note = HistoryEntry(when or now(), "undo", what, state.hash, earlier.hash)
     counts = {label: _size(class_) for label, class_ in entry.undo.classes.items()}
-    history = append_entry(drop_undo(state.history, entry), note)
-    following = earlier.with_history(history, version=state.version + 1)
+    following = _noted(state, earlier, drop_undo(state.history, entry), "undo", what, when)
     left = last_undoable(following.history) is not None
-    return following, Receipt("undo", what, state.hash, earlier.hash, counts, undoable=left, touched=tuple(counts))
+    receipt = Receipt("undo", what, state.hash, earlier.hash, counts, undoable=left, touched=tuple(counts))
+    return following, replace(receipt, change=following.history[-1].id)
+
+
+def _noted(before: State, after: State, history: History, action: str, what: str, when: str = "") -> State:
+    """Return `after` with one more entry in its history, which cannot be undone."""
+    version = before.version + 1
+    entry = HistoryEntry(when or now(), action, what, before.hash, after.hash, number=version)
+    return after.with_history(append_entry(history, entry), version=version)
 
 
 def _step(
@@ -176,7 +203,8 @@ def _step(
     check_one_kind(label for label, class_ in {**state.classes, **changes}.items() if class_ is not None)
     following = state.with_classes(changes, memo=memo)
     recorded = state.with_entry(following, changes, action=action, what=what)
-    return recorded, Receipt(action, what, state.hash, following.hash, counts, tuple(skipped), touched=tuple(changes))
+    receipt = Receipt(action, what, state.hash, following.hash, counts, tuple(skipped), touched=tuple(changes))
+    return recorded, replace(receipt, change=recorded.history[-1].id)
 
 
 def _unchanged(state: State, action: str, what: str) -> Receipt:
@@ -320,6 +348,5 @@ def _record_erasure(state: State, former: Target) -> Outcome:
         for label, identities in former.images.items()
     }
     what = f"{describe_counts(counts)}, forgotten before"
-    history = append_entry(state.history, HistoryEntry(now(), "forget", what, state.hash, state.hash))
-    following = state.with_history(history, version=state.version + 1)
-    return following, Receipt("forget", what, state.hash, state.hash, counts)
+    following = _noted(state, state, state.history, "forget", what)
+    return following, Receipt("forget", what, state.hash, state.hash, counts, change=following.history[-1].id)

@@ -19,11 +19,11 @@ import numpy.typing as npt
 from hycal.classifiers.loading import model_of
 from hycal.errors import ModelFileError
 from hycal.project.examples import ClassExamples, Example
-from hycal.project.state import HistoryEntry, Space, State, Undo
+from hycal.project.state import History, HistoryEntry, Space, State, Undo
 from hycal.state.records import Records
-from hycal.storage.codec import content_of
+from hycal.storage.codec import content_of, unit_matrix
 from hycal.storage.model_file import Content
-from hycal.validation import Floats, Label
+from hycal.validation import Floats, Label, check_label, check_one_kind
 
 
 def project_content(state: State) -> Content:
@@ -81,33 +81,45 @@ def state_of(content: Content) -> State:
     try:
         project = content.manifest.get("project", {})
         name, version = project.get("encoder_name", ""), project.get("version", 0)
-        if not isinstance(name, str) or type(version) is not int:
-            raise TypeError("the encoder's name is no text, or the version no number")
+        if not isinstance(name, str) or type(version) is not int or version < 0:
+            raise TypeError("the encoder's name is no text, or the version no number of changes")
         pool = _pool(content)
         classes = _live(records, pool)
-        history = tuple(_entry_of(plain, pool) for plain in project.get("history", ()))
+        history = _history(project.get("history", []), pool, version, classes)
+        state = State(classifier, classes, Space(name, classifier.encoder_, width), history, version)
+    except ModelFileError:
+        raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise ModelFileError(
             f"The project in the model file is malformed: {error!r}. Restore it from a copy."
         ) from None
-    return State(classifier, classes, Space(name, classifier.encoder_, width), history, version)
+    complete = content.manifest["parameters"] == classifier.get_params(deep=False)  # else its hash was another one
+    if content.manifest["version"] == 1 and complete and history and history[-1].after != state.hash:
+        raise ModelFileError(  # version 1 has no checksums
+            f"The model file is damaged: it holds the model {state.hash}, and its history ends with "
+            f"{history[-1].after}. Restore it from a copy."
+        )
+    return state
+
+
+def _history(entries: Sequence[Mapping[str, Any]], pool: Pool, version: int, live: Mapping[Label, Any]) -> History:
+    """Return the history; the number of the last change is the version."""
+    first = version - len(entries) + 1
+    history = tuple(_entry_of(plain, pool, first + at) for at, plain in enumerate(entries))
+    undone = [entry.undo.classes for entry in history if entry.undo is not None]
+    check_one_kind([*live, *(label for classes in undone for label in classes)])
+    return history
 
 
 def _pool(content: Content) -> Pool:
     """Return the learned examples and texts, then those of the undo data, in the order of the file."""
     tensors = content.tensors
     samples, texts = tensors["samples"], tensors["texts"]
-    rows = [*samples, *_rows(tensors.get("project.retired_samples"), samples)]
-    kept_texts = [*texts, *_rows(tensors.get("project.retired_texts"), samples)]
-    return Pool(unpack_examples(rows, tensors), kept_texts)
-
-
-def _rows(array: npt.NDArray[Any] | None, like: Floats) -> Floats:
-    if array is None:
-        return like[:0]
-    if array.dtype != np.float32 or array.ndim != 2 or array.shape[1] != like.shape[1]:
-        raise ValueError("retired rows must be float32, as wide as the samples")
-    return array
+    retired, retired_texts = (
+        unit_matrix(tensors.get(name, samples[:0]), name, width=samples.shape[1])
+        for name in ("project.retired_samples", "project.retired_texts")
+    )
+    return Pool(unpack_examples([*samples, *retired], tensors), [*texts, *retired_texts])
 
 
 def _live(records: Records, pool: Pool) -> dict[Label, ClassExamples]:
@@ -121,15 +133,16 @@ def _live(records: Records, pool: Pool) -> dict[Label, ClassExamples]:
     return classes
 
 
-def _entry_of(plain: Mapping[str, Any], pool: Pool) -> HistoryEntry:
+def _entry_of(plain: Mapping[str, Any], pool: Pool, number: int) -> HistoryEntry:
     values = {name: plain[name] for name in _ENTRY}
     if not all(isinstance(value, str) for value in values.values()):
         raise TypeError("a history entry has a field that is no text")
     undo = plain.get("undo")
     if undo is None:
-        return HistoryEntry(**values)
-    classes = {label: None if class_ is None else pool.decode_class(class_) for label, class_ in undo["shelves"]}
-    return HistoryEntry(**values, undo=Undo(classes, dict(undo["memo"])))
+        return HistoryEntry(**values, number=number)
+    if not isinstance(undo["memo"], dict):
+        raise TypeError("the memo of an undo is no object")
+    return HistoryEntry(**values, undo=Undo(pool.decode_classes(undo["shelves"]), undo["memo"]), number=number)
 
 
 _KEY = 32
@@ -156,11 +169,21 @@ class Pool:
             "text": None if class_.text is None else self._text(class_.text),
         }
 
-    def decode_class(self, plain: Mapping[str, Any]) -> ClassExamples:
+    def decode_classes(self, shelves: Sequence[tuple[Any, Any]]) -> dict[Label, ClassExamples | None]:
+        """Return classes by label, None for a class that is not there; every label and number is checked."""
+        classes = {check_label(label): None if plain is None else self._class(plain) for label, plain in shelves}
+        if len(classes) != len(shelves):
+            raise ValueError("a label stands twice")
+        return classes
+
+    def _class(self, plain: Mapping[str, Any]) -> ClassExamples:
         """Return the class of the plain numbers that `encode_class` returned."""
         numbers, text, domain = plain["examples"], plain["text"], plain["domain"]
-        if not isinstance(domain, str) or any(number < 0 for number in numbers) or (text is not None and text < 0):
-            raise ValueError("a class of the undo has a number below zero, or a domain that is no text")
+        if not isinstance(domain, str) or not all(_is_number(n) for n in [*numbers, *([] if text is None else [text])]):
+            raise ValueError("a class has a number that is none, or a domain that is no text")
+        if not numbers and text is None:
+            raise ValueError("a class has neither images nor a text")
+        check_label(domain)
         vector = None if text is None else self.texts[text]
         return ClassExamples.of(domain, [self.examples[number] for number in numbers], vector)
 
@@ -176,6 +199,10 @@ class Pool:
             self._text_number[key] = len(self.texts)
             self.texts.append(text)
         return self._text_number[key]
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int and value >= 0
 
 
 def pack_provenance(examples: Sequence[Example]) -> dict[str, npt.NDArray[Any]]:

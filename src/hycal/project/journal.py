@@ -1,8 +1,9 @@
 """The journal of a project: changes that are not in its file yet. To append one costs little, however large the model.
 
-A frame is the length of its content (8 bytes, little-endian), the SHA-256 of its content, and its content: a
-safetensors file with what changed between one version of the project and the next. Replay ignores frames already in the
-model file, and a truncated last frame. So a journal that was not removed in time does no harm.
+A frame is a head, its content, and an end. The content is a safetensors file with what changed between one version of
+the project and the next. The head is a mark, the length of the content, and a checksum of both; the end is the SHA-256
+of head and content, and a mark. So a frame that was cut off, which never counted, is told from one that was damaged,
+which is an error. Replay ignores frames already in the model file: a journal that was not removed in time does no harm.
 """
 
 from __future__ import annotations
@@ -21,11 +22,18 @@ from safetensors.numpy import save as bytes_of
 
 from hycal.errors import HyCalError, ModelFileError, storing
 from hycal.project import changes
+from hycal.project.examples import ClassExamples
 from hycal.project.file import Pool, pack_provenance, stack_rows, unpack_examples
 from hycal.project.state import State
-from hycal.validation import Label
+from hycal.storage.codec import unit_matrix
+from hycal.storage.model_file import parse_json
+from hycal.validation import Label, check_one_kind
 
-_LENGTH, _DIGEST = 8, 32
+_MARK, _END = b"hycal-j2", b"\n"
+_LENGTH, _CHECK, _DIGEST = 8, 8, 32
+_HEAD = len(_MARK) + _LENGTH + _CHECK
+_FIRST_HEAD = _LENGTH + _DIGEST  # of frames of version 1: length and SHA-256 of the content
+_MOST_FIRST = 2**40  # bytes of a frame of version 1: no damaged mark is read as a length
 _KEY = "hycal-journal"
 
 
@@ -45,6 +53,11 @@ class Replayed:
 
 def frame_of(before: State, following: State) -> bytes:
     """Return the frame from one state to the next version."""
+    return framed(change_of(before, following))
+
+
+def change_of(before: State, following: State) -> bytes:
+    """Return the content of a frame: what changed from one state to the next version."""
     touched = [
         label
         for label in {**before.classes, **following.classes}
@@ -68,8 +81,18 @@ def frame_of(before: State, following: State) -> bytes:
         "rows": stack_rows([example.row for example in pool.examples[live:]], width),
         "texts": stack_rows(pool.texts[live_texts:], width),
     }
-    content = bytes_of(tensors, {_KEY: json.dumps(header, ensure_ascii=False)})
-    return len(content).to_bytes(_LENGTH, "little") + hashlib.sha256(content).digest() + content
+    return bytes_of(tensors, {_KEY: json.dumps(header, ensure_ascii=False)})
+
+
+def framed(content: bytes) -> bytes:
+    """Return the frame of this content."""
+    frame = _head(len(content)) + content
+    return frame + hashlib.sha256(frame).digest() + _END
+
+
+def _head(length: int) -> bytes:
+    head = _MARK + length.to_bytes(_LENGTH, "little")
+    return head + hashlib.sha256(head).digest()[:_CHECK]
 
 
 def replay(state: State, journal: bytes, *, source: Path) -> Replayed:
@@ -78,6 +101,7 @@ def replay(state: State, journal: bytes, *, source: Path) -> Replayed:
     for content, end in _frames(journal, source):
         header = _header(content, source)
         if header["version"] <= state.version:
+            _check_known(state, header, source)
             continue
         state = _applied(state, header, content, source)
         frames, used = frames + 1, end
@@ -99,34 +123,75 @@ def append(path: Path, frame: bytes, *, used: int) -> None:
 
 
 def _frames(journal: bytes, source: Path) -> Iterator[tuple[bytes, int]]:
-    """Yield the content and the end of every complete frame; a truncated or damaged last frame is ignored."""
-    start = 0
-    while start + _LENGTH + _DIGEST <= len(journal):
-        begin = start + _LENGTH + _DIGEST
-        end = begin + int.from_bytes(journal[start : start + _LENGTH], "little")
-        if end > len(journal):
+    """Yield the content and the end of every frame; a last frame that was not written to its end is ignored."""
+    start, written = 0, len(journal.rstrip(b"\0"))  # zeros at the end are room that a power cut left
+    while start < written:
+        found = _frame_at(journal, start, written)
+        if found is None:
             return
-        content = journal[begin:end]
-        if hashlib.sha256(content).digest() != journal[start + _LENGTH : begin]:
-            if end == len(journal) or not any(journal[start:]):  # zeros that a power cut left
-                return
-            raise ModelFileError(f"The journal {source} is damaged at byte {start}. {_ADVICE}")
+        content, end, sound = found
+        if not sound:
+            raise ModelFileError(f"The journal {source} is damaged at byte {start}. {_ADVICE.format(source)}")
         yield content, end
         start = end
 
 
-_ADVICE = "Restore it from a copy; without it the model is what it was before the changes in it."
+def _frame_at(journal: bytes, start: int, written: int) -> tuple[bytes, int, bool] | None:
+    """Return the content of the frame at `start`, its end, and whether it is sound; None if it was cut off.
+
+    A frame was cut off if it is longer than what was written: the file, without zeros at its end.
+    """
+    head = journal[start : start + _HEAD]
+    length = int.from_bytes(head[len(_MARK) : len(_MARK) + _LENGTH], "little")
+    if not head.startswith(_MARK) and int.from_bytes(head[:_LENGTH], "little") < _MOST_FIRST:
+        return _first_frame_at(journal, start)
+    if written < start + _HEAD:
+        return None
+    if head != _head(length):
+        return b"", start, False
+    begin, end = start + _HEAD, start + _HEAD + length + _DIGEST + len(_END)
+    if written < end:
+        return None
+    content, seal = journal[begin : begin + length], journal[begin + length : end]
+    return content, end, seal == hashlib.sha256(head + content).digest() + _END
+
+
+def _first_frame_at(journal: bytes, start: int) -> tuple[bytes, int, bool] | None:
+    """Return the same of a frame of version 1, which cannot tell damage at the end from a frame that was cut off."""
+    begin = start + _FIRST_HEAD
+    end = begin + int.from_bytes(journal[start : start + _LENGTH], "little")
+    content, digest = journal[begin:end], journal[start + _LENGTH : begin]
+    sound = hashlib.sha256(content).digest() == digest
+    return None if end > len(journal) or (end == len(journal) and not sound) else (content, end, sound)
+
+
+_ADVICE = (
+    "If the model beside it was restored from a copy, or put there, the journal belongs to another one: move {0} away, "
+    "and open the model again; it then lacks the changes in the journal. Else restore both from one copy."
+)
 
 
 def _header(content: bytes, source: Path) -> dict[str, Any]:
     try:
         length = int.from_bytes(content[:_LENGTH], "little")
-        header: dict[str, Any] = json.loads(json.loads(content[_LENGTH : _LENGTH + length])["__metadata__"][_KEY])
-        if type(header["version"]) is not int:
-            raise TypeError("a version that is no number")
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ModelFileError(f"The journal {source} has a malformed frame: {error!r}. {_ADVICE}") from None
+        header: dict[str, Any] = parse_json(parse_json(content[_LENGTH : _LENGTH + length])["__metadata__"][_KEY])
+        if type(header["version"]) is not int or [type(field) for field in header["entry"]] != [str] * 5:
+            raise TypeError("a version that is no number, or an entry that is no text")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"The journal {source} has a malformed frame: {error!r}. {_ADVICE.format(source)}"
+        ) from None
     return header
+
+
+def _check_known(state: State, header: dict[str, Any], source: Path) -> None:
+    """Refuse a frame that seems to be in the model already, and is not in its history."""
+    entries = [entry for entry in state.history if entry.number == header["version"]]
+    if any([entry.before, entry.after] != header["entry"][-2:] for entry in entries):
+        raise ModelFileError(
+            f"The journal {source} does not fit its model: change {header['version']} in it is another one than in the "
+            f"history of the model. {_ADVICE.format(source)}"
+        )
 
 
 def _applied(state: State, header: dict[str, Any], content: bytes, source: Path) -> State:
@@ -138,20 +203,24 @@ def _applied(state: State, header: dict[str, Any], content: bytes, source: Path)
             following, _ = changes.undo(state, when=when)
         else:
             classes = _classes(state, header, content)
+            check_one_kind([*state.classes, *classes])
             moved = state.with_classes(classes, memo=header["memo"])
             following = state.with_entry(moved, classes, action=action, what=what, when=when)
         if following.hash != after:
             raise ValueError(f"it leads to {following.hash} instead of {after}")
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, SafetensorError, HyCalError) as error:
-        raise ModelFileError(f"The journal {source} does not fit its model: {error}. {_ADVICE}") from None
+        raise ModelFileError(
+            f"The journal {source} does not fit its model: {error}. {_ADVICE.format(source)}"
+        ) from None
     return following
 
 
-def _classes(state: State, header: dict[str, Any], content: bytes) -> dict[Any, Any]:
-    tensors = tensors_of(content)
+def _classes(state: State, header: dict[str, Any], content: bytes) -> dict[Label, ClassExamples | None]:
+    tensors, width = tensors_of(content), state.space.dimension
+    rows, texts = (unit_matrix(tensors[name], name, width=width) for name in ("rows", "texts"))
     known = _pool(state, [label for label, _ in header["shelves"]])
-    pool = Pool(known.examples + unpack_examples(list(tensors["rows"]), tensors), known.texts + list(tensors["texts"]))
-    return {label: None if plain is None else pool.decode_class(plain) for label, plain in header["shelves"]}
+    pool = Pool(known.examples + unpack_examples(list(rows), tensors), known.texts + list(texts))
+    return pool.decode_classes(header["shelves"])
 
 
 def _pool(state: State, labels: Sequence[Label]) -> Pool:

@@ -83,7 +83,8 @@ def remake(state: State, method: str) -> Outcome:
     counts = {label: len(examples) for label, examples in images.items()}
     what = f"{describe_counts(counts)} with {method}"
     recorded = empty.with_entry(following, state.classes, action="remake", what=what)
-    return recorded, Receipt("remake", what, state.hash, following.hash, counts, touched=tuple(counts))
+    change = recorded.history[-1].id
+    return recorded, Receipt("remake", what, state.hash, following.hash, counts, touched=tuple(counts), change=change)
 
 
 def trials(state: State, methods: Iterable[str]) -> Iterator[Trial]:

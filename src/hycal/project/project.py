@@ -1,7 +1,8 @@
 """A project: one file, and the state that was last read from it or written to it.
 
 A reader keeps the `state` that it got: it never changes. A change takes the lock, reads the file again if another
-process changed it, makes the next state, writes it, and then shows it to readers.
+process changed it, makes the next state, writes it, and then shows it to readers. A file that was replaced by a model
+of another encoder or method is neither read nor changed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TypeVar
 
 from hycal.base import IncrementalClassifier
 from hycal.classifiers.loading import load_classifier
-from hycal.errors import HyCalError, ModelFileError, MovedOnError
+from hycal.errors import HyCalError, ModelFileError, MovedOnError, storing
 from hycal.project import changes
 from hycal.project.changes import Arrival, Receipt, forget_for_good
 from hycal.project.examples import Example
@@ -25,8 +26,8 @@ from hycal.project.journal import append, frame_of, journal_of, replay
 from hycal.project.lookup import find, image
 from hycal.project.state import State, lost_images
 from hycal.storage import model_file
-from hycal.storage.atomic import real_file, sync_folder
-from hycal.storage.locks import SECONDS_TO_WAIT, writing
+from hycal.storage.atomic import clear_drafts, real_file, sync_folder
+from hycal.storage.locks import SECONDS_TO_WAIT, LockedError, writing
 from hycal.validation import Floats
 
 T = TypeVar("T")
@@ -78,7 +79,9 @@ class Project:
         self._appends = journal
         self._seconds = seconds_to_wait
         self._refreshing = threading.Lock()
+        self._kind = None if empty is None else empty.kind
         self._seen = self._read()
+        self._kind = self._seen.state.kind
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], state: State) -> Project:
@@ -161,6 +164,10 @@ class Project:
     def forget_for_good(self, name: str | bytes, erase: Callable[[set[bytes]], None] = lambda lost: None) -> Receipt:
         """Forget a class, a domain or an image, and remove all undo data from the file.
 
+        When it returns, no byte of the images is left in the file, in the journal, or in drafts of either, and this
+        object holds none of them. If it was interrupted, do it again: the file then has the images still, or nothing is
+        left of them but drafts, which are removed also if the name is not found.
+
         Parameters
         ----------
         name : str or bytes
@@ -174,14 +181,34 @@ class Project:
             erase(lost_images(state, following))
             return following, receipt
 
-        return self.change(step, whole=True)  # a journal would keep the images
+        try:
+            receipt = self.change(step, whole=True)  # a journal would keep the images
+        finally:
+            cleared = clear_drafts(self.path, seconds=self._seconds)
+        if not cleared:
+            raise LockedError(
+                f"The images are forgotten in {self.path}, but another program is still writing the model as it was "
+                "before, to a file that will not be used. Do it again: the file is removed once that program ends."
+            )
+        with self._refreshing:
+            self._seen = self._read()  # the state so far shares arrays with the one before, and what it derived
+        return receipt
 
     def rename(self, old: str, new: str) -> Receipt:
         """Rename a class or a domain."""
         return self.change(lambda state: changes.rename(state, find(state, old), new))
 
-    def undo(self, *, only_if: str | None = None) -> Receipt:
-        """Reverse the last change; if `only_if` is given, only if the model has that hash."""
+    def undo(self, *, expected: str | None = None, only_if: str | None = None) -> Receipt:
+        """Reverse the last change.
+
+        Parameters
+        ----------
+        expected : str, optional
+            Only if this names the change, as its receipt and the history do. So an undo that is sent again, because its
+            answer got lost, never reverses a second change: it raises MovedOnError.
+        only_if : str, optional
+            Only if the model has this hash.
+        """
 
         def step(state: State) -> tuple[State, Receipt]:
             if only_if not in (None, state.hash):
@@ -189,7 +216,7 @@ class Project:
                     "The model has been changed since, so nothing was taken back. Look at its history: undo again if "
                     "you mean its last change."
                 )
-            return changes.undo(state)
+            return changes.undo(state, expected=expected)
 
         return self.change(step)
 
@@ -198,10 +225,15 @@ class Project:
         return self.change(lambda state: changes.merge(state, other))
 
     def change(self, step: Callable[[State], tuple[State, T]], *, whole: bool = False) -> T:
-        """Write the state that `step` returns, and then show it to readers; if anything fails, nothing is changed."""
+        """Write the state that `step` returns, and then show it to readers; if anything fails, nothing is changed.
+
+        With `whole`, the file is written, and the journal is gone before: it holds what `step` may remove.
+        """
         check_folder(self.path)
         with writing(self.path, seconds=self._seconds):
             before = self.refresh()
+            if whole and journal_of(self.path).exists():
+                self._settle()
             following, result = step(before)
             if following is not before:
                 with self._refreshing:  # else a reader would think that another process wrote the file
@@ -233,6 +265,12 @@ class Project:
         self._show(following, frames=0, used=0)
         self._drop_journal()
 
+    def _settle(self) -> None:
+        """Write the changes of the journal into the file, and remove the journal."""
+        with self._refreshing, storing(self.path):
+            self._write(self._seen.state)
+            journal_of(self.path).unlink(missing_ok=True)
+
     def _drop_journal(self) -> None:
         with contextlib.suppress(OSError):  # the file has every change, and replay ignores frames already in it
             journal_of(self.path).unlink()
@@ -248,10 +286,23 @@ class Project:
             if stamps[0] is None:
                 return _Seen(self._start(), stamps)
             state = state_of(model_file.read(self.path))
+            self._check_kind(state)
             journal = _content(journal_of(self.path))
             if self._stamps()[0] == stamps[0]:  # else another process has written the journal into the file since
                 found = replay(state, journal, source=journal_of(self.path))
                 return _Seen(found.state, stamps, found.frames, found.used)
+
+    def _check_kind(self, state: State) -> None:
+        """Refuse a file that another program made, or put there, with another encoder or method."""
+        if self._kind in (None, state.kind):
+            return
+        assert self._kind is not None
+        mine, theirs = (f"a {of[0]} model of encoder {of[1]} ({of[2]} numbers)" for of in (self._kind, state.kind))
+        raise MovedOnError(
+            f"{self.path} holds another model now: {theirs if mine != theirs else 'one with other parameters'}, and "
+            f"here it was opened as {mine}. Another program made it or put it there meanwhile. Nothing was changed. "
+            "Open it again, or choose another path."
+        )
 
     def _start(self) -> State:
         if self._empty is None:

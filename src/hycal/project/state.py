@@ -45,6 +45,8 @@ class HistoryEntry:
         Hash of the model before and after.
     undo : Undo or None
         None if it was undone, is older than the last `UNDO_DEPTH` changes, or was removed by `forget_for_good`.
+    number : int
+        Which change of the project it was, from 1: the version after it.
     """
 
     when: str
@@ -53,6 +55,12 @@ class HistoryEntry:
     before: str
     after: str
     undo: Undo | None = None
+    number: int = 0
+
+    @property
+    def id(self) -> str:
+        """What names this change and no other one: its number, and the start of the hash of the model after it."""
+        return f"{self.number}-{self.after[:12]}"
 
     @property
     def undoable(self) -> bool:
@@ -164,6 +172,12 @@ class State:
         return digest.hexdigest()
 
     @property
+    def kind(self) -> tuple[str, str | None, int, Mapping[str, Any]]:
+        """What stays as it is while a project lives: method, fingerprint of the encoder, width, and parameters."""
+        classifier, space = self.classifier, self.space
+        return type(classifier).__name__, space.fingerprint, space.dimension, classifier.get_params(deep=False)
+
+    @property
     def memo(self) -> Mapping[str, Any]:
         """What the method stores beside the samples."""
         return self.classifier.records_.memo
@@ -183,7 +197,7 @@ class State:
     def with_entry(self, following: State, changes: Changes, *, action: str, what: str, when: str = "") -> State:
         """Return `following`, which `changes` made from this state, with a history entry about them."""
         undo = Undo({label: self.classes.get(label) for label in changes}, self.memo)
-        entry = HistoryEntry(when or now(), action, what, self.hash, following.hash, undo)
+        entry = HistoryEntry(when or now(), action, what, self.hash, following.hash, undo, self.version + 1)
         return following.with_history(append_entry(self.history, entry), version=self.version + 1)
 
     def with_history(self, history: History, *, version: int) -> State:

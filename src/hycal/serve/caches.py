@@ -53,16 +53,26 @@ class CachedResult(Generic[T]):
         self._valid = valid
         self._last: tuple[Classes, T] | None = None
         self._checked: Classes | None = None  # the last result is valid for these; most requests have them
+        self._first_kept = 0
         self._computing = threading.Lock()
 
     def __call__(self, state: State) -> T:
         """Return the result for `state`."""
         with self._computing:
-            if self._last is None or not self._is_valid(self._last[0], state.classes):
+            if self._last is not None and self._is_valid(self._last[0], state.classes):
+                found = self._last[1]
+            else:
                 with one_blas_thread():  # a product on all cores would delay the answers to others
-                    self._last = state.classes, self._function(state)
-            self._checked = state.classes
-            return self._last[1]
+                    found = self._function(state)
+                if state.version >= self._first_kept:
+                    self._last = state.classes, found
+            self._checked = state.classes if state.version >= self._first_kept else None
+            return found
+
+    def clear(self, version: int) -> None:
+        """Drop the result, and keep none of a state before `version`: it would hold images that were forgotten."""
+        with self._computing:
+            self._first_kept, self._last, self._checked = version, None, None
 
     def _is_valid(self, before: Classes, now: Classes) -> bool:
         return now is self._checked or self._valid(before, now)

@@ -25,11 +25,11 @@ def compacting(project: Project, *, seconds: float = SECONDS_OF_QUIET) -> Iterat
     ending = threading.Event()
 
     def work() -> None:
-        last = project.state
+        last = project.state.version  # the state itself would hold images that are forgotten meanwhile
         while not ending.wait(seconds):
-            if project.state is last or project.waiting >= MANY_CHANGES:
+            if project.state.version == last or project.waiting >= MANY_CHANGES:
                 _compact(project)
-            last = project.state
+            last = project.state.version
 
     thread = threading.Thread(target=work, name="hycal-compaction", daemon=True)
     thread.start()

@@ -125,7 +125,7 @@ def thumbnail(service: TheService, image: str) -> Response:
     picture = service.image(image).thumbnail
     if not picture:
         return Response(status_code=404)
-    return Response(picture, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=31536000, immutable"})
+    return Response(picture, media_type="image/jpeg")  # `no-store`, as every answer: it may be forgotten
 
 
 @router.post("/classify", summary="Classify images")

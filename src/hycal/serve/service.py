@@ -236,11 +236,17 @@ class Service:
         if not for_good:
             return self.project.forget(target)
 
+        forgotten: set[bytes] = set()
+
         def erase(lost: set[bytes]) -> None:
-            self.recent.drop(lost)
+            forgotten.update(lost)
             forget_images(embeddings_folder(), lost)
 
-        return self.project.forget_for_good(target, erase)
+        receipt = self.project.forget_for_good(target, erase)
+        self.recent.drop(forgotten)
+        for cached in (self._advice, self._map, self._temperature, self._familiarity):
+            cached.clear(self.project.state.version)
+        return receipt
 
     def rename(self, old: str, new: str) -> Receipt:
         """Rename a class or a domain."""

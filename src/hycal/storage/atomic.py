@@ -7,6 +7,7 @@ import glob
 import os
 import shutil
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from typing import IO
 
 if sys.platform != "win32":
     import fcntl
+
+
+_SECONDS_BETWEEN = 0.005
 
 
 def write_whole(target: Path, content: bytes) -> None:
@@ -103,12 +107,29 @@ def _workshop(target: Path) -> Iterator[Path]:
                 return
 
 
-def _sweep(target: Path) -> None:
-    """Remove the hidden folders of killed writers of `target`: those that are not locked."""
-    for folder in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-        with contextlib.suppress(OSError), _opened(folder) as descriptor:
-            if _lock(descriptor, wait=False):
-                shutil.rmtree(folder, ignore_errors=True)
+def clear_drafts(target: Path, *, seconds: float) -> bool:
+    """Wait for the other writers of `target`, and remove what killed ones left; return whether no draft is left."""
+    target, until = real_file(target), time.monotonic() + seconds
+    while _sweep(target):
+        if time.monotonic() > until:
+            return False
+        time.sleep(_SECONDS_BETWEEN)
+    return True
+
+
+def _sweep(target: Path) -> list[Path]:
+    """Remove the hidden folders of killed writers of `target`: those that are not locked. Return the others."""
+    folders = list(target.parent.glob(f".{glob.escape(target.name)}.*.part"))
+    for folder in folders:
+        remove_draft(folder)
+    return [folder for folder in folders if folder.exists()]
+
+
+def remove_draft(folder: Path) -> None:
+    """Remove the hidden folder of a killed writer; one that is in use stays."""
+    with contextlib.suppress(OSError), _opened(folder) as descriptor:
+        if _lock(descriptor, wait=False):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _lock(descriptor: int | None, *, wait: bool) -> bool:

@@ -53,8 +53,8 @@ def records_of(content: Content) -> Records:
     labels = _labels(manifest.get("labels"))
     domains: Any = manifest.get("domains")
     _expect(_is_list_of(domains, str, len(labels)), "one domain name per class")
-    samples, texts = _rows(tensors, "samples"), _rows(tensors, "texts")
-    _expect(samples.shape[1] == texts.shape[1], "texts as wide as the samples")
+    samples = unit_matrix(tensors.get("samples"), "samples")
+    texts = unit_matrix(tensors.get("texts"), "texts", width=samples.shape[1])
     counts, has_text = _integers(tensors, "counts", np.int64), _integers(tensors, "has_text", np.uint8)
     _expect(len(counts) == len(has_text) == len(labels), "one count and one text mark per class")
     _expect(bool(np.all((counts >= 0) & (counts <= len(samples)))), "counts between none and all of the samples")
@@ -104,14 +104,15 @@ def _labels(value: Any) -> list[Label]:
         check_one_kind(labels)
     except HyCalError as error:
         raise ModelFileError(f"The model file is malformed: {error}") from None
-    _expect(len(set(labels)) == len(labels), "labels that differ")
+    _expect(labels == sorted(set(labels)), "labels in order, no two of them equal")
     return labels
 
 
-def _rows(tensors: Mapping[str, npt.NDArray[Any]], name: str) -> Floats:
-    array = tensors.get(name)
+def unit_matrix(array: npt.NDArray[Any] | None, name: str, *, width: int | None = None) -> Floats:
+    """Return an array of a file that must be a matrix of finite unit rows, of this width if one is given."""
     _expect(array is not None and array.dtype == np.float32 and array.ndim == 2, f"a float32 matrix {name!r}")
     assert array is not None
+    _expect(width in (None, array.shape[1]), f"{name!r} to be {width} numbers wide")
     lengths = np.einsum("nd,nd->n", array, array)
     _expect(bool(np.all(np.abs(lengths - 1.0) <= _UNIT_TOLERANCE)), f"finite unit rows in {name!r}")
     return array

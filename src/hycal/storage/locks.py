@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from hycal.errors import HyCalError, storing
+from hycal.errors import HyCalError, StorageError, storing
+
+if sys.platform != "win32":
+    import fcntl
 
 SECONDS_TO_WAIT = 10.0
 _SECONDS_BETWEEN = 0.005
+_HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}  # what systems say of a lock that another program holds
 
 
 class LockedError(HyCalError):
@@ -24,8 +31,10 @@ def writing(path: Path, *, seconds: float = SECONDS_TO_WAIT) -> Iterator[None]:
 
     The lock is on a hidden file beside it, because every change replaces the file itself.
     """
-    lock = FileLock(path.with_name(f".{path.name}.lock"))
+    hidden = path.with_name(f".{path.name}.lock")
+    lock = FileLock(hidden)
     with storing(path):
+        _check_locks_work(hidden)
         try:
             lock.acquire(timeout=seconds, poll_interval=_SECONDS_BETWEEN)
         except Timeout:
@@ -37,3 +46,21 @@ def writing(path: Path, *, seconds: float = SECONDS_TO_WAIT) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _check_locks_work(hidden: Path) -> None:
+    """Refuse a file system without locks: there two writers could lose each other's changes."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _HELD:
+            raise StorageError(
+                f"The file system of {hidden.parent} has no file locks (flock: {error.strerror}), so two programs "
+                "could lose each other's changes. Nothing was changed. Keep the model on a local disk, or mount this "
+                "one with locks."
+            ) from None
+    finally:
+        os.close(descriptor)  # which also frees the lock

@@ -1,16 +1,20 @@
 """The model file: safetensors with a JSON manifest in its header. `docs/model-file.md` is the specification.
 
-Reading executes nothing: a file is a JSON header and a body of numbers, and every field of the header is checked.
+Reading executes nothing: a file is a JSON header and a body of numbers. Every field of the header is checked, and the
+checksums of the header and of each array as well, so a damaged file is refused.
 Writing is atomic and durable: at any moment the path holds the complete old model or the complete new one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +30,11 @@ from hycal.errors import HyCalError, ModelFileError, storing
 from hycal.storage.atomic import preparing
 
 FORMAT = "hycal-model"
-VERSION = 1
+VERSION = 2
 _METADATA_KEY = "hycal"
+_CHECKSUMS = "checksums"
+_DIGEST = 32
+_PIECE = 16 * 2**20  # bytes that are hashed at once; the pieces of a large array are hashed in parallel
 
 Tensors = Mapping[str, npt.NDArray[Any]]
 
@@ -51,17 +58,45 @@ def prepared(path: str | os.PathLike[str], content: Content) -> Iterator[Callabl
     """Write `content` beside `path`, and yield the function that replaces the file at `path` with it."""
     target = Path(path)
     manifest = {"format": FORMAT, "version": VERSION, "hycal": __version__, **content.manifest}
-    header = {_METADATA_KEY: json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)}
+    text = json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)
     if not target.parent.is_dir():
         raise HyCalError(f"Cannot save to {target}: the folder {target.parent} does not exist. Make it first.")
-    tensors = {key: np.ascontiguousarray(value) for key, value in content.tensors.items()}
     with storing(target), preparing(target) as draft:
-        try:
-            save_file(tensors, draft.file.name, header)
-        except SafetensorError as error:  # an error of the system, as the library reports it
-            raise OSError(str(error)) from None
+        write_parts(draft.file.name, text, content.tensors)
         draft.finish()
         yield draft.install
+
+
+def write_parts(path: str | os.PathLike[str], manifest: str, tensors: Tensors) -> None:
+    """Write a file of this manifest and these arrays, with their checksums."""
+    arrays = {key: np.ascontiguousarray(value) for key, value in tensors.items()}
+    blank = {_CHECKSUMS: np.zeros((len(arrays) + 1, _DIGEST), np.uint8)}
+    try:
+        save_file({**arrays, **blank}, path, {_METADATA_KEY: manifest})
+    except SafetensorError as error:  # an error of the system, as the library reports it
+        raise OSError(str(error)) from None
+    with Path(path).open("rb+") as file:
+        length = file.read(8)
+        text = file.read(int.from_bytes(length, "little"))
+        file.seek(json.loads(text)[_CHECKSUMS]["data_offsets"][0], os.SEEK_CUR)
+        file.write(_checksums(length + text, arrays))
+
+
+def _checksums(header: bytes, tensors: Tensors) -> bytes:
+    """Return the SHA-256 of the header, then the checksum of each array in the order of their names.
+
+    That of an array is the SHA-256 of the SHA-256 of each of its pieces of 16 MiB.
+    """
+    bodies = [tensors[name].reshape(-1).view(np.uint8) for name in sorted(tensors)]
+    parts = [[body[start : start + _PIECE] for start in range(0, len(body), _PIECE)] for body in bodies]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        workers = pool.map if sum(map(len, bodies)) > _PIECE else map  # a thread costs more than a small array
+        sums = [b"".join(workers(_sha256, pieces)) for pieces in parts]
+    return _sha256(header) + b"".join(map(_sha256, sums))
+
+
+def _sha256(content: Any) -> bytes:
+    return hashlib.sha256(content).digest()
 
 
 def read(path: str | os.PathLike[str]) -> Content:
@@ -76,7 +111,8 @@ def read(path: str | os.PathLike[str]) -> Content:
                 return read(source)  # replaced meanwhile: the two may be different models
             text = (file.metadata() or {}).get(_METADATA_KEY)
             manifest = _manifest(text, source)
-            tensors = _mapped(opened, set(file.keys()))
+            header, tensors = _mapped(opened, set(file.keys()))
+            _check_sums(header, tensors, source, needed=manifest["version"] > 1)
     except ModelFileError:
         raise
     except (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError, MemoryError) as error:
@@ -84,8 +120,18 @@ def read(path: str | os.PathLike[str]) -> Content:
     return Content(manifest, tensors)
 
 
-def _mapped(opened: IO[bytes], names: set[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a valid file, mapped: a page is read when it is used.
+def _check_sums(header: bytes, tensors: dict[str, npt.NDArray[Any]], source: Path, *, needed: bool) -> None:
+    """Take the checksums out of the arrays, and refuse a file that does not fit them."""
+    found = tensors.pop(_CHECKSUMS, None)
+    if (found is None and needed) or (found is not None and found.tobytes() != _checksums(header, tensors)):
+        raise ModelFileError(
+            f"{source} is damaged: its content does not fit its checksums, so at least one bit has changed since it "
+            "was written. Restore it from a copy."
+        )
+
+
+def _mapped(opened: IO[bytes], names: set[str]) -> tuple[bytes, dict[str, npt.NDArray[Any]]]:
+    """Return the header and the arrays of a valid file, mapped: they are neither copied nor held in memory.
 
     If the file is replaced, the arrays keep the old content. Windows does not replace a mapped file, so there the bytes
     are read.
@@ -95,13 +141,14 @@ def _mapped(opened: IO[bytes], names: set[str]) -> dict[str, npt.NDArray[Any]]:
     else:
         content = np.memmap(opened, np.uint8, "r").view(np.ndarray)
     start = 8 + int(content[:8].view("<u8")[0])
-    header = json.loads(content[8:start].tobytes())
+    text = content[:start].tobytes()
+    header = json.loads(text[8:])
     arrays = {}
     for name in names:
         first, last = header[name]["data_offsets"]
         flat = content[start + first : start + last].view(_TYPES[header[name]["dtype"]])
         arrays[name] = flat.reshape(header[name]["shape"])
-    return arrays
+    return text, arrays
 
 
 _TYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4", "U8": "|u1"}  # what a hycal model may hold
@@ -113,10 +160,9 @@ def _manifest(text: str | None, source: Path) -> dict[str, Any]:
     if text is None:
         raise ModelFileError(f"{source} is a safetensors file, but not a hycal model. {_ADVICE}")
     try:
-        manifest = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        manifest = parse_json(text)
+    except ValueError as error:
         raise ModelFileError(f"The manifest of {source} is not JSON: {error}. {_ADVICE}") from None
-    _check_unicode(text, manifest, source)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ModelFileError(f"The manifest of {source} is not that of a hycal model. {_ADVICE}")
     version = manifest.get("version")
@@ -128,17 +174,30 @@ def _manifest(text: str | None, source: Path) -> dict[str, Any]:
     return _UPGRADES[version](manifest)
 
 
-def _check_unicode(text: str, manifest: Any, source: Path) -> None:
-    """Refuse halves of surrogate pairs: JSON can escape them, but they cannot be written as UTF-8."""
-    if _SURROGATE.search(text) is None:
-        return
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text that hycal can write again: finite numbers, and text that is Unicode.
+
+    JSON can escape halves of surrogate pairs, but they cannot be written as UTF-8. Raises ValueError.
+    """
+    plain = text if isinstance(text, str) else text.decode()
     try:
-        json.dumps(manifest, ensure_ascii=False).encode()
-    except (UnicodeEncodeError, RecursionError) as error:
-        raise ModelFileError(f"The manifest of {source} has text that is no Unicode: {error}. {_ADVICE}") from None
+        value = json.loads(plain, parse_constant=_refuse, parse_float=_finite)
+        if _SURROGATE.search(plain):
+            json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError(f"{error}: it is nested too deep") from None
+    return value
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no finite number")
+
+
+def _finite(text: str) -> float:
+    return number if math.isfinite(number := float(text)) else _refuse(text)
 
 
 _SURROGATE = re.compile(r"\\u[dD]")
 
 # For each version ever written, the function that converts its manifest to the present version.
-_UPGRADES: Mapping[Any, Any] = {1: lambda manifest: manifest}
+_UPGRADES: Mapping[Any, Any] = {1: lambda manifest: manifest, 2: lambda manifest: manifest}
