@@ -81,4 +81,7 @@ def onnx_head(classifier: ExportableClassifier) -> bytes:
 
 
 def _unit(build: GraphBuilder, rows: str) -> str:
-    return build.node("Div", rows, build.node("ReduceL2", rows, axes=[1], keepdims=1))
+    """Scale rows to length one; first by their largest entry, so that the square of no entry overflows or vanishes."""
+    largest = build.node("ReduceMax", build.node("Abs", rows), axes=[1], keepdims=1)
+    scaled = build.node("Div", rows, largest)
+    return build.node("Div", scaled, build.node("ReduceL2", scaled, axes=[1], keepdims=1))
