@@ -100,6 +100,13 @@ def test_names_that_are_not_text_stop_nothing_and_command_no_terminal(tmp_path: 
     assert len(read_table(tmp_path / "zoo.npz").files) == 13
 
 
+def test_the_report_has_no_formula_and_no_direction_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(make_folder(tmp_path / "zoo"))
+    Path("=1+1\u202egpj.txt").write_text("no image")
+    run(".", "--out", tmp_path / "zoo.npz")
+    assert "\n'=1+1\\u202egpj.txt,not an image" in (tmp_path / "zoo.npz.skipped.csv").read_text()
+
+
 def test_a_file_of_another_kind_is_never_replaced(tmp_path: Path) -> None:
     images = tmp_path / "images.npz"
     np.savez(images, images=np.zeros((2, 8, 8), np.uint8), labels=np.array(["a", "b"]))

@@ -23,6 +23,7 @@ from hycal.bench.protocol import run_stream, zero_shot_correct
 from hycal.bench.sampling import SampleList, draw_samples, sample_csv
 from hycal.bench.settings import DEFAULT_ORDER, Setting
 from hycal.bench.views import make_view, view_manifest, view_place
+from hycal.escaping import file_name
 from hycal.parallel.cluster import run_each
 from hycal.storage.atomic import write_whole
 
@@ -137,7 +138,7 @@ def _samples(cell: Cell, domains: Sequence[BenchDomain], out: Path) -> dict[str,
     pools = {domain.name: domain.train_y for domain in domains}
     samples = draw_samples(cell.setting, cell.seed, pools, order=cell.order)
     order = "" if cell.setting.sampling == "own" else f".{cell.order}"
-    path = out / SAMPLES / f"{cell.setting.label}{order}.{cell.seed}.csv"
+    path = out / SAMPLES / file_name(f"{cell.setting.label}{order}.{cell.seed}.csv")
     content = sample_csv(list(samples.values())).encode()
     if not path.exists() or path.read_bytes() != content:
         write_whole(path, content)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from rich.text import Text
 
 from hycal.embedding.store import Skipped, Tick
 from hycal.errors import HyCalError
+from hycal.escaping import json_text, visible
 
 if TYPE_CHECKING:
     from hycal.project import Project, Receipt
@@ -33,32 +33,17 @@ _SKIPPED_SHOWN = 10
 _SECONDS_PER_LINE = 30.0
 
 
-def escape_controls(text: str) -> str:
-    r"""Return `text` with an escape for each character that would control the terminal or cannot be shown.
-
-    Examples
-    --------
-    >>> escape_controls("é\x1b[31m\udce9.jpg")
-    'é\\x1b[31m\\udce9.jpg'
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
-    )
-
-
 def plain(text: str) -> Text:
     """Return `text` as a table cell: control characters are escaped, and brackets are not markup."""
-    return Text(escape_controls(text))
+    return Text(visible(text))
 
 
 def print_line(console: Console, line: str, *, label: str = "", style: str = "", separator: str = ": ") -> None:
     """Print one line without markup or wrapping, after a coloured `label` if there is one."""
-    text = Text(label, style=style)
+    text = Text(visible(label), style=style)
     if label:
         text.append(separator, style="default")
-    text.append(escape_controls(line), style="default")
+    text.append(visible(line), style="default")
     console.print(text, highlight=False, soft_wrap=True)
 
 
@@ -74,8 +59,8 @@ def print_table(table: Table) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print one line of JSON; characters that are not Unicode are escaped."""
-    typer.echo(json.dumps(value))
+    """Print one line of JSON."""
+    typer.echo(json_text(value))
 
 
 def report_errors(command: Callable[P, R]) -> Callable[P, R]:

@@ -42,7 +42,7 @@ def list_command() -> None:
         images = sum(sum(domain.shots_for(setting.seeds[0])) for domain in setting.domains)
         orders = " ".join(("default", *setting.orders))
         row = (setting.title, setting.protocol, str(len(setting.domains)), str(classes), f"{images:,}", orders)
-        table.add_row(name, *row)
+        table.add_row(*map(plain, (name, *row)))
     print_table(table)
     print_line(console, f"methods: {', '.join(METHODS)}")
     for study in studies().values():
@@ -146,7 +146,8 @@ def report_command(
     files = write_report(results, folder)
     for group in results.groups:
         columns = ("last", "average", "s_cde", "forgetting", "ece")
-        table = Table("method", *(TITLES[name] for name in columns), title=f"{group.name} ({group.protocol})", box=None)
+        title = plain(f"{group.name} ({group.protocol})")
+        table = Table("method", *(TITLES[name] for name in columns), title=title, box=None)
         for method in group.methods:
             values = [group.value(method, name) for name in columns]
             table.add_row(plain(method), *(number(value.mean, value.interval) for value in values))

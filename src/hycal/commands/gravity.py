@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +13,7 @@ from rich.table import Table
 from hycal.commands._inputs import EncoderChoice, embed_held_out
 from hycal.commands._options import CacheFolder, Json, Model, ModelEncoder, Weights
 from hycal.commands._output import plain, print_line, print_table, report_errors
+from hycal.escaping import json_text
 from hycal.storage.atomic import write_whole
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def gravity_command(
         write_whole(page, gravity_page(model.name, measured).encode())
         print_line(console, f"{page}: the page")
     if as_json:
-        typer.echo(json.dumps({name: one.as_json() for name, one in measured.items()}, indent=1))
+        typer.echo(json_text({name: one.as_json() for name, one in measured.items()}, indent=1))
         return
     _print_tables(Console(), measured)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import tempfile
 import zipfile
@@ -17,6 +15,7 @@ import numpy.typing as npt
 
 from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError
+from hycal.escaping import csv_line
 from hycal.storage.atomic import replacing, write_whole
 from hycal.storage.npz import load_arrays
 from hycal.validation import Floats
@@ -96,12 +95,8 @@ def write_skipped(table: Path, skipped: Sequence[Skipped]) -> Path | None:
     if not skipped:
         report.unlink(missing_ok=True)
         return None
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["file", "reason"])
-    writer.writerows((skip.name, skip.reason) for skip in skipped)
-    # A name that is not Unicode is written with escapes.
-    write_whole(report, text.getvalue().encode("utf-8", errors="backslashreplace"))
+    rows = [("file", "reason"), *((skip.name, skip.reason) for skip in skipped)]
+    write_whole(report, "".join(f"{csv_line(row)}\r\n" for row in rows).encode())
     return report
 
 

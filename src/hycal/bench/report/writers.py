@@ -5,8 +5,6 @@ Templates are in `templates`; the HTML page extends the page of `hycal.gravity.p
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,6 +15,7 @@ from hycal._version import __version__
 from hycal.bench.report.blocks import Column, ResultTable, Section
 from hycal.bench.report.results import Results, Value
 from hycal.bench.report.sections import all_sections
+from hycal.escaping import csv_line, markdown_cell, tex_text, visible
 from hycal.gravity.page import environment
 from hycal.storage.atomic import write_whole
 
@@ -28,7 +27,6 @@ _INTRODUCTION = (
     "of this report, EMBEDDINGS for what `hycal bench embed` made of your copies of the data sets "
     "(DATACOMP-EMBEDDINGS: with --encoder datacomp-vit-b16)."
 )
-_TEX = {"_": r"\_", "%": r"\%", "σ": r"$\sigma$", "ρ": r"$\rho$", "–": "--", "&": r"\&", "#": r"\#"}
 #: How a form writes the best number of a column, the second, and a published number.
 _MARKS = {
     "markdown": ("**{}**", "<u>{}</u>", "<br>{}"),
@@ -56,7 +54,7 @@ def render(form: str, sections: Sequence[Section]) -> str:
         templates = environment("hycal.bench.report", block=("<%", "%>"), variable=("<<", ">>"))
     else:
         templates = environment("hycal.bench.report")
-    templates.filters["tex"] = _tex
+    templates.filters |= {"tex": tex_text, "cell": markdown_cell, "visible": visible}
     text = templates.get_template(FILES[form]).render(
         title="hycal benchmark", introduction=_INTRODUCTION, sections=sections, cell=partial(_cell, *_MARKS[form])
     )
@@ -84,27 +82,19 @@ def _cell(best: str, second: str, published: str, table: ResultTable, value: Val
     return text + published.format(f"paper {number(value.published.value, value.published.interval)}{note}")
 
 
-def _tex(text: str) -> str:
-    for plain, escaped in _TEX.items():
-        text = text.replace(plain, escaped)
-    return text
-
-
 def _csv(sections: Iterable[Section]) -> str:
     """Return every number of every table, ours and the published one."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     about = ["section", "table", "setting", "order", "protocol", "method", "column"]
-    writer.writerow([*about, "mean", "interval", "seeds", "published", "published_interval", "published_error"])
+    lines = [[*about, "mean", "interval", "seeds", "published", "published_interval", "published_error"]]
     for section in sections:
         for table in section.blocks:
             if isinstance(table, ResultTable):
                 for method, values in table.rows:
-                    writer.writerows(
+                    lines.extend(
                         [section.title, table.title, *_where(column), method, column.name, *_numbers(value)]
                         for column, value in zip(table.columns, values, strict=True)
                     )
-    return out.getvalue()
+    return "".join(f"{csv_line(line)}\n" for line in lines)
 
 
 def _where(column: Column) -> list[str]:
