@@ -56,8 +56,8 @@ def csv_line(cells: Iterable[object]) -> str:
     """
     texts = [_csv_cell(str(cell)) for cell in cells]
     out = io.StringIO()
-    quoting = csv.QUOTE_ALL if any(";" in text for text in texts) else csv.QUOTE_MINIMAL
-    csv.writer(out, lineterminator="", quoting=quoting).writerow(texts)
+    how = csv.QUOTE_ALL if any(";" in text for text in texts) else csv.QUOTE_MINIMAL
+    csv.writer(out, lineterminator="", quoting=how).writerow(texts)  # type: ignore[arg-type]
     return out.getvalue()
 
 

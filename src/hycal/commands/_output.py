@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
+from hycal.commands._streams import settle
 from hycal.embedding.store import Skipped, Tick
 from hycal.errors import HyCalError
 from hycal.escaping import json_text, visible
@@ -44,7 +46,12 @@ def print_line(console: Console, line: str, *, label: str = "", style: str = "",
     if label:
         text.append(separator, style="default")
     text.append(visible(line), style="default")
-    console.print(text, highlight=False, soft_wrap=True)
+    try:
+        console.print(text, highlight=False, soft_wrap=True)
+    except (OSError, SystemExit):  # rich ends the program where a pipe is closed
+        if not console.stderr:
+            raise
+        settle(sys.stderr)  # a message that nobody can read changes nothing
 
 
 def print_table(table: Table) -> None:
@@ -63,6 +70,18 @@ def print_json(value: Any) -> None:
     typer.echo(json_text(value))
 
 
+def confirm(*lines: str) -> None:
+    """Print what was done, on standard error if standard output fails: it is done, so the command ends with 0."""
+    try:
+        typer.echo("\n".join(map(visible, lines)))
+    except OSError as error:
+        settle(sys.stdout)
+        console = Console(stderr=True)
+        problem = f"standard output cannot be written ({error.strerror or error}), but this was done:"
+        for line in (problem, *lines):
+            print_line(console, line)
+
+
 def report_errors(command: Callable[P, R]) -> Callable[P, R]:
     """Print HyCalError and OSError, exit 1; other exceptions propagate."""
 
@@ -75,6 +94,7 @@ def report_errors(command: Callable[P, R]) -> Callable[P, R]:
         except BrokenPipeError:  # `hycal ... | head`: nobody reads a message
             raise
         except OSError as error:
+            settle(sys.stdout)
             where = "" if error.filename is None else f"{error.filename}: "
             message = (
                 f"{where}{error.strerror or error}. The system refused; check that the path exists, that it may be "
@@ -110,18 +130,27 @@ def percent(score: Score) -> str:
     return f"{score.accuracy:.1%} ({score.right:,} of {score.total:,})" if score.total else "-"
 
 
-def print_receipt(project: Project, receipt: Receipt, *, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
-    """Print what a change did, and the model's hash before and after; JSON also contains `more`."""
+def print_receipt(
+    project: Project,
+    receipt: Receipt,
+    *,
+    as_json: bool,
+    more: Mapping[str, Any] | None = None,
+    notes: Sequence[str] = (),
+) -> None:
+    """Print what a change did, and the model's hash before and after; JSON also contains `more`, the text `notes`."""
     if as_json:
-        print_json({**_receipt_json(project, receipt), **(more or {})})
+        confirm(json_text({**_receipt_json(project, receipt), **(more or {})}))
         return
     print_skipped(receipt.skipped)
-    console, state = Console(), project.state
-    same = "; the model is the same" if receipt.before == receipt.after else ""
-    print_line(console, f"{receipt.action}: {receipt.what}{same}")
-    print_line(console, f"{project.path}: {len(state.labels):,} classes, {len(state.examples):,} images")
-    print_line(console, f"model before {receipt.before}")
-    print_line(console, f"model after  {receipt.after}")
+    state, changed = project.state, receipt.before != receipt.after
+    confirm(
+        f"{receipt.action}: {receipt.what}{'' if changed else '; the model is the same'}",
+        f"{project.path}: {len(state.labels):,} classes, {len(state.examples):,} images",
+        f"model before {receipt.before}",
+        f"model after  {receipt.after}",
+        *notes,
+    )
 
 
 def _receipt_json(project: Project, receipt: Receipt) -> dict[str, Any]:
