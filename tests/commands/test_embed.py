@@ -115,6 +115,11 @@ def test_a_file_of_another_kind_is_never_replaced(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "not replaced" in result.output and images.read_bytes() == before
     (tmp_path / "folder.npz").mkdir()
     assert "not replaced" in run(images, "--out", tmp_path / "folder.npz").output
+    own = tmp_path / "x.npz.skipped.csv"
+    own.write_text("my,own,list")
+    assert "not replaced" in run(images, "--out", tmp_path / "x.npz").output
+    assert own.read_text() == "my,own,list"
+    assert run(images, "--out", images, "--force").exit_code == 0 and len(read_table(images).rows) == 2
 
 
 def test_results_inside_the_folder_are_not_its_images(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hycal.storage.atomic import replacing, write_whole
+from hycal import NCM, HyCalError
+from hycal.storage.atomic import check_replaceable, install, replacing, write_whole
 
 WRITER = """
 import sys
@@ -127,3 +128,41 @@ def test_many_writers_at_once_never_mix(target: Path) -> None:
         thread.join()
     assert not failures
     assert list(target.parent.iterdir()) == [target]
+
+
+def test_a_file_without_the_mark_is_not_replaced(target: Path) -> None:
+    target.write_bytes(b"someone else's")
+    with pytest.raises(HyCalError, match="hycal did not write, so it is not replaced"):
+        write_whole(target, b"made by hycal", mark=b"by hycal")
+    assert target.read_bytes() == b"someone else's"
+    write_whole(target, b"made by hycal")
+    write_whole(target, b"again by hycal", mark=b"by hycal")
+    assert target.read_bytes() == b"again by hycal"
+
+
+def test_an_empty_file_has_nothing_to_lose(target: Path) -> None:
+    target.touch()
+    write_whole(target, b"made by hycal", mark=b"by hycal")
+    assert target.stat().st_size
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders")
+def test_pipes_devices_and_folders_are_never_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    (tmp_path / "part").write_bytes(b"new")
+    for odd in (tmp_path / "pipe", tmp_path / "link", Path(os.devnull), tmp_path):
+        for write in (lambda odd=odd: write_whole(odd, b"new"), lambda odd=odd: install(tmp_path / "part", odd)):
+            with pytest.raises(HyCalError, match="no ordinary file"):
+                write()
+    assert (tmp_path / "pipe").is_fifo() and Path(os.devnull).is_char_device()
+
+
+def test_a_model_replaces_models_only(tmp_path: Path) -> None:
+    model = NCM().fit([[1, 0], [0, 1]], ["a", "b"])
+    for _ in range(2):
+        model.save(tmp_path / "model")
+    (tmp_path / "thesis").write_text("three years")
+    with pytest.raises(HyCalError, match="not replaced"):
+        model.save(tmp_path / "thesis")
+    check_replaceable(tmp_path / "none")

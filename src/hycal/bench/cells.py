@@ -29,6 +29,7 @@ from hycal.escaping import file_name
 from hycal.gravity import Gravity
 from hycal.validation import Doubles
 
+CELL_MARK = b'{\n "asked":'  # how the file of a cell begins
 FORMAT = 3
 _DIGITS = 6  # of the calibration error
 

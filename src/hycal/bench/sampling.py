@@ -21,6 +21,7 @@ from hycal.bench.settings import DEFAULT_ORDER, DomainShots, Setting
 from hycal.errors import HyCalError
 from hycal.escaping import csv_line
 
+SAMPLES_HEAD = "domain,label,row\n"
 Rows = tuple[int, ...]
 Draw = Callable[[list[int], int], list[int]]
 
@@ -137,10 +138,10 @@ def _released_numpy(numbers: np.random.RandomState) -> tuple[Draw, Draw]:
 
 def sample_csv(samples: Sequence[SampleList]) -> str:
     """Return sample lists as CSV: domain, label, row. The same lists give the same text."""
-    rows: list[tuple[object, ...]] = [("domain", "label", "row")]
+    rows: list[tuple[object, ...]] = []
     for sample in sorted(samples, key=lambda sample: sample.domain):
         rows += [(sample.domain, label, row) for label, row in zip(sample.labels, sample.rows, strict=True)]
-    return "".join(f"{csv_line(row)}\n" for row in rows)
+    return SAMPLES_HEAD + "".join(f"{csv_line(row)}\n" for row in rows)
 
 
 def sample_hash(samples: Sequence[SampleList]) -> str:

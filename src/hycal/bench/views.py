@@ -28,6 +28,7 @@ from hycal.escaping import file_name
 from hycal.validation import Doubles
 
 FORMAT = 1
+VIEW_MARK = b'{"agreement":'  # how the file of a view begins
 _IMAGES = 600  # test images drawn among the class means
 _POINTS = 2000  # test images in the scatter of both measures
 _NO_SPREAD = 1e-6

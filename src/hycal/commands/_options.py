@@ -14,6 +14,8 @@ FirstModel = Annotated[Path, typer.Argument(metavar="A", help="A model.")]
 NewModel = Annotated[Path, typer.Option("--out", help="The new model's file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
+Force = Annotated[bool, typer.Option("--force", help="Replace a file even if hycal did not write it.")]
+
 LabelledFolder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Folder of class folders, or a .csv or .jsonl manifest.")
 ]

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.table import Table
 
 from hycal.bench.settings import SAMPLING, list_settings, load_setting, load_settings
-from hycal.commands._options import Cluster
+from hycal.commands._options import Cluster, Force
 from hycal.commands._output import plain, print_line, print_table, progress, report_errors
 from hycal.errors import HyCalError
 
@@ -132,6 +132,7 @@ def embed_command(
 @report_errors
 def report_command(
     folder: Annotated[Path, typer.Argument(help="Folder that `hycal bench run` wrote its results to.")],
+    force: Force = False,
 ) -> None:
     """Write the tables and figures of a folder of results: Markdown, LaTeX, CSV, and one HTML page.
 
@@ -143,7 +144,7 @@ def report_command(
 
     console = Console()
     results = collect(folder)
-    files = write_report(results, folder)
+    files = write_report(results, folder, force=force)
     for group in results.groups:
         columns = ("last", "average", "s_cde", "forgetting", "ece")
         title = plain(f"{group.name} ({group.protocol})")

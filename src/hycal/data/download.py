@@ -18,7 +18,7 @@ from hycal._version import __version__
 from hycal.data.archives import is_archive, unpack
 from hycal.data.catalog import DataSetSpec, Download
 from hycal.errors import HyCalError
-from hycal.storage.atomic import install
+from hycal.storage.atomic import check_replaceable, install
 
 _PIECE = 2**18
 _SECONDS_WITHOUT_A_BYTE = 60
@@ -99,6 +99,8 @@ def download(item: Download, folder: Path, *, watch: Watch | None = None, pause:
             )
         return target
     part = target.with_name(f"{target.name}.part")
+    for path in (target, part):
+        check_replaceable(path)
     _fetch_all(item, part, watch, pause)
     wrong = _difference(item, part)
     if wrong:

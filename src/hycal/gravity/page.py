@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 Pair = tuple[str, str]
+PAGE_MARK = b'<meta name="generator" content="hycal">'
 
 
 def gravity_page(name: str, measured: Mapping[str, Gravity]) -> str:
