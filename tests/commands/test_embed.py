@@ -137,6 +137,15 @@ def test_a_manifest_names_its_files_as_it_does(tmp_path: Path) -> None:
     assert read_table(tmp_path / "x.npz").files.tolist() == ["zoo/class_0/000.png"]
 
 
+def test_a_manifest_outside_its_folder_needs_a_word(tmp_path: Path) -> None:
+    make_folder(tmp_path / "zoo")
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "m.csv").write_text("file,label\n../zoo/class_0/000.png,a\n")
+    asked = (tmp_path / "lists" / "m.csv", "--out", tmp_path / "x.npz")
+    assert "--outside allows" in run(*asked).output and not (tmp_path / "x.npz").exists()
+    assert run(*asked, "--outside").exit_code == 0
+
+
 def test_a_refused_folder_and_a_refused_cache_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object, **options: object) -> None:
         raise PermissionError(13, "Permission denied")

@@ -22,6 +22,8 @@ LabelledFolder = Annotated[
 Domain = Annotated[str | None, typer.Option("--domain", help="Domain of these classes; by default the folder's name.")]
 StrictSkips = Annotated[bool, typer.Option("--strict", help="End with code 3 if any file was skipped.")]
 
+Outside = Annotated[bool, typer.Option("--outside", help="Let a manifest name images outside its own folder.")]
+
 ModelEncoder = Annotated[
     str | None, typer.Option("--encoder", help="An encoder of `hycal encoders list`; by default the model's own.")
 ]

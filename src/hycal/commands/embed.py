@@ -11,7 +11,16 @@ import typer
 from rich.console import Console
 
 from hycal.commands._inputs import DEFAULT_ENCODER, embed_images, load_encoder
-from hycal.commands._options import BackendName, CacheFolder, Cluster, Force, StrictSkips, Weights, check_backend
+from hycal.commands._options import (
+    BackendName,
+    CacheFolder,
+    Cluster,
+    Force,
+    Outside,
+    StrictSkips,
+    Weights,
+    check_backend,
+)
 from hycal.commands._output import FOUND_SOMETHING, print_line, print_skipped, report_errors
 from hycal.data.embedded import embedding_table
 from hycal.data.readers import ListedImage, list_images
@@ -32,6 +41,7 @@ def embed_command(
     encoder: Annotated[str, typer.Option(help="Name of the encoder; `hycal encoders list` shows them.")] = (
         DEFAULT_ENCODER
     ),
+    outside: Outside = False,
     weights: Weights = None,
     backend: BackendName = "onnx",
     cache: CacheFolder = None,
@@ -58,7 +68,7 @@ def embed_command(
     if out.suffix != ".npz":
         raise HyCalError(f"--out is {out}; expected a name that ends in .npz.")
     check_table_target(out, force=force)
-    images = _without_results(list_images(source), source, out)
+    images = _without_results(list_images(source, outside=outside), source, out)
     model = load_encoder(encoder, weights, library)
     way = _on_cluster(encoder, weights, library, cluster) if cluster else partial(embed, encoder=model)
     result = embed_images(

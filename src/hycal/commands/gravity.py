@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hycal.commands._inputs import EncoderChoice, embed_held_out
-from hycal.commands._options import CacheFolder, Force, Json, Model, ModelEncoder, Weights
+from hycal.commands._options import CacheFolder, Force, Json, Model, ModelEncoder, Outside, Weights
 from hycal.commands._output import plain, print_line, print_table, report_errors
 from hycal.escaping import json_text
 from hycal.storage.atomic import check_replaceable, write_whole
@@ -31,6 +31,7 @@ def gravity_command(
             help="Labelled images that were not learned: DOMAIN/CLASS/x.jpg, a manifest, or embeddings as .npz.",
         ),
     ],
+    outside: Outside = False,
     encoder: ModelEncoder = None,
     weights: Weights = None,
     cache: CacheFolder = None,
@@ -54,7 +55,7 @@ def gravity_command(
     if page is not None:
         check_replaceable(page, mark)  # before minutes of work
     console, state = Console(stderr=True), Project(model).state
-    inputs = held_out_images(source, state)
+    inputs = held_out_images(source, state, outside=outside)
     _print_left_out(console, inputs.left_out)
     asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=console)
     measured = measure_calibration(state.classifier, asked.rows, asked.labels)
