@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -97,22 +99,29 @@ def _undone_twice(folder: Path, change: str, line: str) -> bool:
 
 def _targets(folder: Path) -> Result:
     _zoo(folder)
-    lost = 0
-    for suffix, command in (
-        (".onnx", ["export", "zoo.hycal", "--onnx"]),
-        (".html", ["gravity", "zoo.hycal", "zoo", "--html"]),
-    ):
-        pipe, device, thesis = (folder / f"{name}{suffix}" for name in ("pipe", "device", "thesis"))
-        os.mkfifo(pipe)
-        device.symlink_to(os.devnull)
+    wrong = tried = 0
+    commands = {".onnx": ["export", "zoo.hycal", "--onnx"], ".html": ["gravity", "zoo.hycal", "zoo", "--html"]}
+    for suffix, command in commands.items():
+        thesis, odd = folder / f"thesis{suffix}", _no_files(folder, suffix)
         thesis.write_text("three years of work")
-        codes = [_hycal(folder, *command, target) for target in (pipe, device, thesis)]
-        forced = [_hycal(folder, *command, target, "--force") for target in (pipe, device)]
-        lost += codes + forced != [1] * 5 or not pipe.is_fifo() or thesis.read_text() != "three years of work"
-        lost += not Path(os.devnull).is_char_device()
-        made = [_hycal(folder, *command, folder / f"new{suffix}") for _ in range(2)]
-        lost += made != [0, 0]
-    return not lost, f"{lost} of 2 commands replaced a pipe, a device or another's file"
+        before = [path.lstat().st_ino for path in odd]
+        codes = [_hycal(folder, *command, path, *more) for path in odd for more in ([], ["--force"])]
+        wrong += sum(code != 1 for code in codes) + ([path.lstat().st_ino for path in odd] != before)
+        wrong += _hycal(folder, *command, thesis) != 1 or thesis.read_text() != "three years of work"
+        wrong += any(_hycal(folder, *command, folder / f"new{suffix}") for _ in range(2))
+        tried += len(codes) + 2
+    return not wrong, f"{wrong} of {tried} writes replaced a pipe, a device or another's file, or failed on their own"
+
+
+def _no_files(folder: Path, suffix: str) -> list[Path]:
+    """Make a pipe, a link to it, and where the system allows it a device, all in this folder."""
+    pipe, link, device = (folder / f"{name}{suffix}" for name in ("pipe", "link", "device"))
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    with contextlib.suppress(OSError):
+        os.mknod(device, stat.S_IFCHR | 0o600, os.makedev(1, 3))
+        return [pipe, link, device]
+    return [pipe, link]
 
 
 def _forms_of_a_name(folder: Path) -> Result:

@@ -1,5 +1,6 @@
 """Atomic writes: complete, durable, with the mode of the old file, and without what killed writers left."""
 
+import contextlib
 import os
 import signal
 import stat
@@ -148,14 +149,21 @@ def test_an_empty_file_has_nothing_to_lose(target: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders")
 def test_pipes_devices_and_folders_are_never_replaced(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    odd = [tmp_path / "pipe", tmp_path / "link", tmp_path / "folder"]
+    os.mkfifo(odd[0])
+    odd[1].symlink_to(odd[0])
+    odd[2].mkdir()
+    with contextlib.suppress(OSError):  # only root may make a device
+        os.mknod(tmp_path / "device", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+        odd.append(tmp_path / "device")
+    before = [(path.lstat().st_ino, path.lstat().st_mode) for path in odd]
     (tmp_path / "part").write_bytes(b"new")
-    for odd in (tmp_path / "pipe", tmp_path / "link", Path(os.devnull), tmp_path):
-        for write in (lambda odd=odd: write_whole(odd, b"new"), lambda odd=odd: install(tmp_path / "part", odd)):
-            with pytest.raises(HyCalError, match="no ordinary file"):
-                write()
-    assert (tmp_path / "pipe").is_fifo() and Path(os.devnull).is_char_device()
+    for path in odd:
+        with pytest.raises(HyCalError, match="no ordinary file"):
+            write_whole(path, b"new")
+        with pytest.raises(HyCalError, match="no ordinary file"):
+            install(tmp_path / "part", path)
+    assert [(path.lstat().st_ino, path.lstat().st_mode) for path in odd] == before
 
 
 def test_a_model_replaces_models_only(tmp_path: Path) -> None:

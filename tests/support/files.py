@@ -24,4 +24,6 @@ def rewrite(path: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]]
     header = json.loads(raw[8 : 8 + struct.unpack("<Q", raw[:8])[0]])
     manifest = json.loads(header["__metadata__"]["hycal"])
     change(manifest, tensors)
-    save_file(tensors, path, {"hycal": json.dumps(manifest)})
+    save_file(
+        {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, path, {"hycal": json.dumps(manifest)}
+    )

@@ -6,7 +6,7 @@ import functools
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import typer
@@ -194,7 +194,8 @@ def progress(
         Returns the line, given the steps done, all steps, and the seconds since the start. None: no lines.
     """
     began = printed = time.monotonic()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with bar if console.is_terminal else nullcontext():  # some versions of rich end a disabled bar with an empty line
         task = bar.add_task("", total=total)
 
         def show(done: int, of: int | None) -> None:
