@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo studies test test-random test-browser test-cluster test-torch fuzz audit screenshots lint walks house fair bench methods clean
+.PHONY: help demo studies test test-random test-lowest test-browser test-cluster test-torch fuzz audit screenshots lint walks house fair bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -49,6 +49,14 @@ test-browser: $(BROWSER_READY)  ## the page in a real Chromium; a missing browse
 screenshots: $(BROWSER_READY)  ## the page's pictures in docs/images
 	browser=$$(tools/find_browser) && HYCAL_BROWSER=$$browser HYCAL_SCREENSHOTS=docs/images $(BIN)/pytest -q tests/browser/test_screenshots.py
 
+# TESTS=... chooses folders. Old versions warn of new ones, and the test client of an old Starlette cannot read [::1].
+test-lowest:  ## the default tests with the lowest versions that pyproject.toml allows, in an environment of their own
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest --resolution lowest-direct --editable '.[test]'
+	OPENBLAS_NUM_THREADS=1 PYTEST_ADDOPTS="-W default" .venv-lowest/bin/pytest -q $(or $(TESTS),tests) \
+		--deselect 'tests/serve/test_security.py::test_the_link_that_is_printed_opens_the_page[::1]'
+
 test-torch:  ## agreement of the torch back ends, in an environment of its own (torch 2.13.0, pinned; CPU is enough)
 	$(PYTHON) -m venv .venv-torch
 	.venv-torch/bin/pip install --quiet --disable-pip-version-check --editable '.[test,torch]'
@@ -87,5 +95,5 @@ methods: $(READY)  ## time, memory and accuracy of every method on real embeddin
 	$(BIN)/python -m benchmarks.stream
 
 clean:  ## remove everything that make made
-	rm -rf .venv demo .venv-torch .venv-cluster .venv-fuzz .venv-audit fuzz-found build dist \
+	rm -rf .venv demo .venv-torch .venv-cluster .venv-lowest .venv-fuzz .venv-audit fuzz-found build dist \
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

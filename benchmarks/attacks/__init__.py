@@ -1,1 +1,1 @@
-"""Hostile cases: what is promised, and programs that try to break it."""
+"""Hostile input, each kind against the promise that it tries to break: python -m benchmarks.attacks."""

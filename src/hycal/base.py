@@ -12,6 +12,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ from hycal.state.selection import Selection, spread_rows
 from hycal.state.snapshot import Snapshot
 from hycal.state.steps import Step
 from hycal.storage import model_file
+from hycal.storage.atomic import check_replaceable
 from hycal.storage.codec import content_of
 from hycal.uncertainty.leave_one_out import HeldOutScores, has_closed_form, score_held_out
 from hycal.uncertainty.temperature import Calibration
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from hycal.encoders.onnx_graph import GraphBuilder
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
+_MODEL_MARK = b'"hycal":"{'  # in the header of every model file
 
 
 class _Memory:
@@ -419,7 +422,8 @@ class IncrementalClassifier(Estimator):
         return snapshot.once("familiarity", lambda: Familiarity.of(snapshot.records.seen))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to `path`; read it back with `hycal.load`."""
+        """Write the model to `path`, or over a model that is there; read it back with `hycal.load`."""
+        check_replaceable(Path(path), _MODEL_MARK)
         parameters = self.get_params(deep=False)
         model_file.write(path, content_of(self.records_, type(self).__name__, parameters, self.encoder_))
 

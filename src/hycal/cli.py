@@ -8,6 +8,7 @@ import typer
 
 from hycal._version import __version__
 from hycal.commands._lazy import Entry, LazyGroup
+from hycal.commands._streams import prepare_streams
 
 _MODELS = "Models"
 _EMBEDDINGS = "Embeddings and benchmark"
@@ -68,3 +69,4 @@ def _main(
     ] = False,
 ) -> None:
     """Teach a classifier new image classes from a handful of examples."""
+    prepare_streams()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, TypeGuard
 
@@ -132,6 +133,15 @@ def check_label(label: object) -> Label:
     if isinstance(label, str) and ("\0" in label or not _is_unicode(label)):
         raise HyCalError(f"Label {label!r} holds a NUL or half a surrogate pair, which no file can store. Rename it.")
     return label
+
+
+def normal_name(text: str) -> str:
+    r"""Return a name in composed form (NFC): names of the same characters are equal, however they were typed.
+
+    >>> normal_name("cafe\u0301") == "caf\xe9"
+    True
+    """
+    return unicodedata.normalize("NFC", text)
 
 
 def _is_unicode(text: str) -> bool:

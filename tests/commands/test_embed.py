@@ -100,6 +100,13 @@ def test_names_that_are_not_text_stop_nothing_and_command_no_terminal(tmp_path: 
     assert len(read_table(tmp_path / "zoo.npz").files) == 13
 
 
+def test_the_report_has_no_formula_and_no_direction_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(make_folder(tmp_path / "zoo"))
+    Path("=1+1\u202egpj.txt").write_text("no image")
+    run(".", "--out", tmp_path / "zoo.npz")
+    assert "\n'=1+1\\u202egpj.txt,not an image" in (tmp_path / "zoo.npz.skipped.csv").read_text()
+
+
 def test_a_file_of_another_kind_is_never_replaced(tmp_path: Path) -> None:
     images = tmp_path / "images.npz"
     np.savez(images, images=np.zeros((2, 8, 8), np.uint8), labels=np.array(["a", "b"]))
@@ -108,6 +115,11 @@ def test_a_file_of_another_kind_is_never_replaced(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "not replaced" in result.output and images.read_bytes() == before
     (tmp_path / "folder.npz").mkdir()
     assert "not replaced" in run(images, "--out", tmp_path / "folder.npz").output
+    own = tmp_path / "x.npz.skipped.csv"
+    own.write_text("my,own,list")
+    assert "not replaced" in run(images, "--out", tmp_path / "x.npz").output
+    assert own.read_text() == "my,own,list"
+    assert run(images, "--out", images, "--force").exit_code == 0 and len(read_table(images).rows) == 2
 
 
 def test_results_inside_the_folder_are_not_its_images(tmp_path: Path) -> None:
@@ -123,6 +135,15 @@ def test_a_manifest_names_its_files_as_it_does(tmp_path: Path) -> None:
     (tmp_path / "list.CSV").write_text("file,label\nzoo/class_0/000.png,a\n")
     assert run(tmp_path / "list.CSV", "--out", tmp_path / "x.npz").exit_code == 0
     assert read_table(tmp_path / "x.npz").files.tolist() == ["zoo/class_0/000.png"]
+
+
+def test_a_manifest_outside_its_folder_needs_a_word(tmp_path: Path) -> None:
+    make_folder(tmp_path / "zoo")
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "m.csv").write_text("file,label\n../zoo/class_0/000.png,a\n")
+    asked = (tmp_path / "lists" / "m.csv", "--out", tmp_path / "x.npz")
+    assert "--outside allows" in run(*asked).output and not (tmp_path / "x.npz").exists()
+    assert run(*asked, "--outside").exit_code == 0
 
 
 def test_a_refused_folder_and_a_refused_cache_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

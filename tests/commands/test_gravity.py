@@ -87,6 +87,17 @@ def test_json_is_the_whole_measurement_and_only_held_out_images_count(tmp_path: 
     assert Gravity.from_json(document["after"]).flow.counts.sum() == 24
 
 
+def test_only_a_page_of_hycal_is_replaced_or_any_file_by_force(tmp_path: Path) -> None:
+    model, page = fitted(NCM(), make_images(tmp_path / "photos"), tmp_path), tmp_path / "page.html"
+    page.write_text("<html>my page</html>")
+    arguments = (model, tmp_path / "photos", "--encoder", "tiny", "--html", page)
+    refused = run(*arguments)
+    assert refused.exit_code == 1 and "not replaced" in refused.output and "encoded" not in refused.output
+    assert page.read_text() == "<html>my page</html>"
+    assert [run(*arguments, *more).exit_code for more in (["--force"], [])] == [0, 0]
+    assert "Gravity" in page.read_text()
+
+
 def test_a_table_of_embeddings_needs_no_encoder(tmp_path: Path) -> None:
     model = fitted(NCM(), make_images(tmp_path / "photos"), tmp_path, encoder="here")
     rows = np.random.default_rng(0).normal(size=(6, 12)).astype(np.float32)

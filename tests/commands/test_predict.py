@@ -49,6 +49,15 @@ def test_csv_has_the_same_labels(learned, photos):
     assert [row["label"] for row in rows(learned.path, photos / "test", "--top", "1")] == best
 
 
+def test_csv_has_no_formula_and_no_control(learned, image, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    named = Path("=1+1\x1b[31m\u202egpj.png")
+    named.write_bytes(image.read_bytes())
+    (row,) = rows(learned.path, named, "--top", "1")
+    assert row["file"] == r"'=1+1\x1b[31m\u202egpj.png" and row["label"] == "low/0"
+    assert float(row["score"]) == pytest.approx(answers(learned.path, named, "--top", "1")[0]["answers"][0]["score"])
+
+
 def test_the_evidence_has_shares_and_nearest_images(learned, photos):
     image = min((photos / "test" / "low" / "0").iterdir())
     (answer,) = answers(learned.path, image, "--explain")

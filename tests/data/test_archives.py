@@ -112,5 +112,17 @@ def test_more_than_the_disk_holds_is_refused(tmp_path: Path) -> None:
     assert not list((tmp_path / "out").iterdir())
 
 
+def test_a_file_that_is_there_is_kept_and_one_that_differs_is_told(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as file:
+        file.writestr("a.txt", "from the archive")
+    for _ in range(2):
+        assert unpack(tmp_path / "a.zip", tmp_path) == 1
+    for mine in ("mine", "from the archivE"):
+        (tmp_path / "a.txt").write_text(mine)
+        with pytest.raises(HyCalError, match="left as it is"):
+            unpack(tmp_path / "a.zip", tmp_path)
+        assert (tmp_path / "a.txt").read_text() == mine
+
+
 def test_suffixes() -> None:
     assert is_archive("a.tar.gz") and is_archive("A.ZIP") and not is_archive("labels-idx1-ubyte.gz")

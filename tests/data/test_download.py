@@ -273,6 +273,13 @@ def test_nobody_listens_is_said_at_once(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_refuses_is_not_tried_again(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "data.bin.part").mkdir()
+    (tmp_path / "data.bin.part.tag").mkdir()
     with pytest.raises(IsADirectoryError):
         download(item(server), tmp_path, pause=1000)
+
+
+def test_what_is_no_file_is_not_replaced(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "data.bin").mkdir()
+    with pytest.raises(HyCalError, match="no ordinary file"):
+        download(item(server), tmp_path)
+    assert not server.ranges

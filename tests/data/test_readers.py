@@ -51,6 +51,24 @@ def test_csv_and_jsonl_say_the_same(tmp_path: Path) -> None:
         assert sets["m"].samples[0].source.name == str(tmp_path / "b, c.jpg")
 
 
+@pytest.mark.parametrize("file", ["../secret.jpg", "{}/secret.jpg", "in/../../secret.jpg", "link/secret.jpg"])
+def test_a_manifest_names_images_of_its_own_folder(tmp_path: Path, file: str) -> None:
+    (tmp_path / "set" / "in").mkdir(parents=True)
+    (tmp_path / "set" / "link").symlink_to(tmp_path)
+    text(tmp_path / "set" / "m.csv", ["file,label", "in/../a.jpg,cat", f"{file.format(tmp_path)},cat"])
+    with pytest.raises(HyCalError, match=r"line 3: .* outside of the folder"):
+        list_images(tmp_path / "set" / "m.csv")
+    assert len(list_images(tmp_path / "set" / "m.csv", outside=True)) == 2
+
+
+def test_class_names_have_one_form(tmp_path: Path) -> None:
+    for name in ("cafe\u0301", "caf\xe9"):
+        image(tmp_path / "zoo" / name / "1.jpg")
+    text(tmp_path / "m.csv", ["file,label", "a.jpg,cafe\u0301", "b.jpg,caf\xe9"])
+    for sets in (read_folder(tmp_path / "zoo")["zoo"], read_csv(tmp_path / "m.csv")["m"]):
+        assert sets.class_names == ("caf\xe9",) and len(sets.samples) == 2
+
+
 @pytest.mark.parametrize(
     ("name", "lines", "says"),
     [

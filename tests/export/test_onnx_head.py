@@ -83,6 +83,13 @@ def test_lengths_do_not_matter_and_linear_methods_are_linear():
         expect_same(model, 7.5 * stream.queries, onnx_head(model))
 
 
+@pytest.mark.parametrize("scale", [1e20, 1e-30, 3e37])
+def test_very_long_and_very_short_queries_have_the_same_answers(scale):
+    stream = Stream.synthetic(5, shots=[[3, 2], [4]], width=9)
+    model = learn(HyCal(fusion="image"), stream.steps)
+    expect_same(model, (scale * stream.queries).astype(np.float32), onnx_head(model))
+
+
 def test_what_cannot_be_exported(tmp_path):
     model = learn(KLDA(n_components=16), Stream.synthetic(5, shots=[[3, 2], [4]], width=9).steps)
     with pytest.raises(HyCalError, match="KLDA cannot be exported"):

@@ -1,5 +1,6 @@
 """Atomic writes: complete, durable, with the mode of the old file, and without what killed writers left."""
 
+import contextlib
 import os
 import signal
 import stat
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hycal.storage.atomic import replacing, write_whole
+from hycal import NCM, HyCalError
+from hycal.storage.atomic import check_replaceable, install, replacing, write_whole
 
 WRITER = """
 import sys
@@ -127,3 +129,48 @@ def test_many_writers_at_once_never_mix(target: Path) -> None:
         thread.join()
     assert not failures
     assert list(target.parent.iterdir()) == [target]
+
+
+def test_a_file_without_the_mark_is_not_replaced(target: Path) -> None:
+    target.write_bytes(b"someone else's")
+    with pytest.raises(HyCalError, match="hycal did not write, so it is not replaced"):
+        write_whole(target, b"made by hycal", mark=b"by hycal")
+    assert target.read_bytes() == b"someone else's"
+    write_whole(target, b"made by hycal")
+    write_whole(target, b"again by hycal", mark=b"by hycal")
+    assert target.read_bytes() == b"again by hycal"
+
+
+def test_an_empty_file_has_nothing_to_lose(target: Path) -> None:
+    target.touch()
+    write_whole(target, b"made by hycal", mark=b"by hycal")
+    assert target.stat().st_size
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders")
+def test_pipes_devices_and_folders_are_never_replaced(tmp_path: Path) -> None:
+    odd = [tmp_path / "pipe", tmp_path / "link", tmp_path / "folder"]
+    os.mkfifo(odd[0])
+    odd[1].symlink_to(odd[0])
+    odd[2].mkdir()
+    with contextlib.suppress(OSError):  # only root may make a device
+        os.mknod(tmp_path / "device", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+        odd.append(tmp_path / "device")
+    before = [(path.lstat().st_ino, path.lstat().st_mode) for path in odd]
+    (tmp_path / "part").write_bytes(b"new")
+    for path in odd:
+        with pytest.raises(HyCalError, match="no ordinary file"):
+            write_whole(path, b"new")
+        with pytest.raises(HyCalError, match="no ordinary file"):
+            install(tmp_path / "part", path)
+    assert [(path.lstat().st_ino, path.lstat().st_mode) for path in odd] == before
+
+
+def test_a_model_replaces_models_only(tmp_path: Path) -> None:
+    model = NCM().fit([[1, 0], [0, 1]], ["a", "b"])
+    for _ in range(2):
+        model.save(tmp_path / "model")
+    (tmp_path / "thesis").write_text("three years")
+    with pytest.raises(HyCalError, match="not replaced"):
+        model.save(tmp_path / "thesis")
+    check_replaceable(tmp_path / "none")

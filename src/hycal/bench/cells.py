@@ -27,9 +27,11 @@ from hycal.bench.protocol import Outcome
 from hycal.bench.sampling import SampleList, sample_hash
 from hycal.bench.settings import Setting
 from hycal.errors import HyCalError
+from hycal.escaping import file_name
 from hycal.gravity import Gravity
 from hycal.validation import Doubles
 
+CELL_MARK = b'{\n "asked":'  # how the file of a cell begins
 FORMAT = 4
 ONE_DOMAIN = "all"  # what a variant with one domain for all classes is told
 _DIGITS = 6  # of the calibration error
@@ -47,7 +49,8 @@ class Cell:
     @property
     def place(self) -> str:
         """Path of its file below the folder of cells."""
-        return f"{self.setting.label}/{self.order}.{self.setting.protocol}.{self.variant.label}.{self.seed}.json"
+        name = f"{self.order}.{self.setting.protocol}.{self.variant.label}.{self.seed}.json"
+        return f"{file_name(self.setting.label)}/{file_name(name)}"
 
     def domains(self, embedded: Mapping[str, BenchDomain]) -> list[BenchDomain]:
         """Return the domains in the order of learning; with text only if all have it, as the manifest says."""

@@ -77,7 +77,7 @@ def write_efficiency(folder: Path, measured: Mapping[str, Measured]) -> Path:
     """Write what was measured; returns the path."""
     document = {name: {"seconds": round(m.seconds, 4), "state_bytes": m.state_bytes} for name, m in measured.items()}
     path = folder / FILE
-    write_whole(path, (json.dumps(document, indent=1) + "\n").encode())
+    write_whole(path, (json.dumps(document, indent=1) + "\n").encode(), mark=b'"state_bytes"')
     return path
 
 

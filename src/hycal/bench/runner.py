@@ -16,13 +16,14 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from hycal.bench.cells import Cell, encode, manifest, read_manifest
+from hycal.bench.cells import CELL_MARK, Cell, encode, manifest, read_manifest
 from hycal.bench.domains import BenchDomain
 from hycal.bench.methods import Variant
 from hycal.bench.protocol import run_stream, zero_shot_correct
-from hycal.bench.sampling import SampleList, draw_samples, sample_csv
+from hycal.bench.sampling import SAMPLES_HEAD, SampleList, draw_samples, sample_csv
 from hycal.bench.settings import DEFAULT_ORDER, Setting
-from hycal.bench.views import make_view, view_manifest, view_place
+from hycal.bench.views import VIEW_MARK, make_view, view_manifest, view_place
+from hycal.escaping import file_name
 from hycal.parallel.cluster import run_each
 from hycal.storage.atomic import write_whole
 
@@ -138,17 +139,18 @@ def _samples(cell: Cell, domains: Sequence[BenchDomain], out: Path) -> dict[str,
     pools = {domain.name: domain.train_y for domain in domains}
     samples = draw_samples(cell.setting, cell.seed, pools, order=cell.order)
     order = "" if cell.setting.sampling == "own" else f".{cell.order}"
-    path = out / SAMPLES / f"{cell.setting.label}{order}.{cell.seed}.csv"
+    path = out / SAMPLES / file_name(f"{cell.setting.label}{order}.{cell.seed}.csv")
     content = sample_csv(list(samples.values())).encode()
     if not path.exists() or path.read_bytes() != content:
-        write_whole(path, content)
+        write_whole(path, content, mark=SAMPLES_HEAD.encode())
     return samples
 
 
 def _compute(work: _Work, out: Path) -> None:
     with threadpool_limits(limits=1):
         if work.is_view:
-            write_whole(work.path, make_view(work.cell, work.domains, work.samples, work.manifest))
+            content = make_view(work.cell, work.domains, work.samples, work.manifest)
+            write_whole(work.path, content, mark=VIEW_MARK)
         else:
             _compute_cell(work, out)
 
@@ -163,5 +165,5 @@ def _compute_cell(work: _Work, out: Path) -> None:
     )
     zero_shot = zero_shot_correct(work.domains)
     seconds = {"seconds": round(time.perf_counter() - began, 3)}
-    write_whole(out / TIMING / work.cell.place, json.dumps(seconds).encode())
-    write_whole(work.path, encode(work.manifest, outcome, zero_shot, work.domains))
+    write_whole(out / TIMING / work.cell.place, json.dumps(seconds).encode(), mark=b'{"seconds":')
+    write_whole(work.path, encode(work.manifest, outcome, zero_shot, work.domains), mark=CELL_MARK)

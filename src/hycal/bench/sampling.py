@@ -9,9 +9,7 @@ of `DomainShots.draws`.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +19,9 @@ import numpy.typing as npt
 
 from hycal.bench.settings import DEFAULT_ORDER, DomainShots, Setting
 from hycal.errors import HyCalError
+from hycal.escaping import csv_line
 
+SAMPLES_HEAD = "domain,label,row\n"
 Rows = tuple[int, ...]
 Draw = Callable[[list[int], int], list[int]]
 
@@ -131,12 +131,10 @@ def _released_numpy(numbers: np.random.RandomState) -> tuple[Draw, Draw]:
 
 def sample_csv(samples: Sequence[SampleList]) -> str:
     """Return sample lists as CSV: domain, label, row. The same lists give the same text."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["domain", "label", "row"])
+    rows: list[tuple[object, ...]] = []
     for sample in sorted(samples, key=lambda sample: sample.domain):
-        writer.writerows((sample.domain, label, row) for label, row in zip(sample.labels, sample.rows, strict=True))
-    return out.getvalue()
+        rows += [(sample.domain, label, row) for label, row in zip(sample.labels, sample.rows, strict=True)]
+    return SAMPLES_HEAD + "".join(f"{csv_line(row)}\n" for row in rows)
 
 
 def sample_hash(samples: Sequence[SampleList]) -> str:

@@ -26,9 +26,11 @@ from hycal.bench.protocol import learn_domain
 from hycal.bench.sampling import SampleList
 from hycal.classifiers import HyCal
 from hycal.errors import HyCalError
+from hycal.escaping import file_name
 from hycal.validation import Doubles
 
 FORMAT = 2
+VIEW_MARK = b'{"agreement":'  # how the file of a view begins
 _IMAGES = 600  # test images drawn among the class means
 _POINTS = 2000  # test images in the scatter of both measures
 _NO_SPREAD = 1e-6
@@ -95,7 +97,7 @@ class View:
 
 def view_place(cell: Cell) -> str:
     """Return the path of the view of a cell below the folder of views."""
-    return f"{cell.setting.label}/{cell.order}.{cell.setting.protocol}.{cell.seed}.json"
+    return f"{file_name(cell.setting.label)}/{file_name(f'{cell.order}.{cell.setting.protocol}.{cell.seed}.json')}"
 
 
 def view_manifest(of_cell: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,11 +14,15 @@ FirstModel = Annotated[Path, typer.Argument(metavar="A", help="A model.")]
 NewModel = Annotated[Path, typer.Option("--out", help="The new model's file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
+Force = Annotated[bool, typer.Option("--force", help="Replace a file even if hycal did not write it.")]
+
 LabelledFolder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Folder of class folders, or a .csv or .jsonl manifest.")
 ]
 Domain = Annotated[str | None, typer.Option("--domain", help="Domain of these classes; by default the folder's name.")]
 StrictSkips = Annotated[bool, typer.Option("--strict", help="End with code 3 if any file was skipped.")]
+
+Outside = Annotated[bool, typer.Option("--outside", help="Let a manifest name images outside its own folder.")]
 
 ModelEncoder = Annotated[
     str | None, typer.Option("--encoder", help="An encoder of `hycal encoders list`; by default the model's own.")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import typer
@@ -15,8 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
+from hycal.commands._streams import settle
 from hycal.embedding.store import Skipped, Tick
 from hycal.errors import HyCalError
+from hycal.escaping import json_text, visible
 
 if TYPE_CHECKING:
     from hycal.project import Project, Receipt
@@ -33,33 +35,23 @@ _SKIPPED_SHOWN = 10
 _SECONDS_PER_LINE = 30.0
 
 
-def escape_controls(text: str) -> str:
-    r"""Return `text` with an escape for each character that would control the terminal or cannot be shown.
-
-    Examples
-    --------
-    >>> escape_controls("é\x1b[31m\udce9.jpg")
-    'é\\x1b[31m\\udce9.jpg'
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
-    )
-
-
 def plain(text: str) -> Text:
     """Return `text` as a table cell: control characters are escaped, and brackets are not markup."""
-    return Text(escape_controls(text))
+    return Text(visible(text))
 
 
 def print_line(console: Console, line: str, *, label: str = "", style: str = "", separator: str = ": ") -> None:
     """Print one line without markup or wrapping, after a coloured `label` if there is one."""
-    text = Text(label, style=style)
+    text = Text(visible(label), style=style)
     if label:
         text.append(separator, style="default")
-    text.append(escape_controls(line), style="default")
-    console.print(text, highlight=False, soft_wrap=True)
+    text.append(visible(line), style="default")
+    try:
+        console.print(text, highlight=False, soft_wrap=True)
+    except (OSError, SystemExit):  # rich ends the program where a pipe is closed
+        if not console.stderr:
+            raise
+        settle(sys.stderr)  # a message that nobody can read changes nothing
 
 
 def print_table(table: Table) -> None:
@@ -74,8 +66,20 @@ def print_table(table: Table) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print one line of JSON; characters that are not Unicode are escaped."""
-    typer.echo(json.dumps(value))
+    """Print one line of JSON."""
+    typer.echo(json_text(value))
+
+
+def confirm(*lines: str) -> None:
+    """Print what was done, on standard error if standard output fails: it is done, so the command ends with 0."""
+    try:
+        typer.echo("\n".join(map(visible, lines)))
+    except OSError as error:
+        settle(sys.stdout)
+        console = Console(stderr=True)
+        problem = f"standard output cannot be written ({error.strerror or error}), but this was done:"
+        for line in (problem, *lines):
+            print_line(console, line)
 
 
 def report_errors(command: Callable[P, R]) -> Callable[P, R]:
@@ -90,6 +94,7 @@ def report_errors(command: Callable[P, R]) -> Callable[P, R]:
         except BrokenPipeError:  # `hycal ... | head`: nobody reads a message
             raise
         except OSError as error:
+            settle(sys.stdout)
             where = "" if error.filename is None else f"{error.filename}: "
             message = (
                 f"{where}{error.strerror or error}. The system refused; check that the path exists, that it may be "
@@ -125,18 +130,27 @@ def percent(score: Score) -> str:
     return f"{score.accuracy:.1%} ({score.right:,} of {score.total:,})" if score.total else "-"
 
 
-def print_receipt(project: Project, receipt: Receipt, *, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
-    """Print what a change did, and the model's hash before and after; JSON also contains `more`."""
+def print_receipt(
+    project: Project,
+    receipt: Receipt,
+    *,
+    as_json: bool,
+    more: Mapping[str, Any] | None = None,
+    notes: Sequence[str] = (),
+) -> None:
+    """Print what a change did, and the model's hash before and after; JSON also contains `more`, the text `notes`."""
     if as_json:
-        print_json({**_receipt_json(project, receipt), **(more or {})})
+        confirm(json_text({**_receipt_json(project, receipt), **(more or {})}))
         return
     print_skipped(receipt.skipped)
-    console, state = Console(), project.state
-    same = "; the model is the same" if receipt.before == receipt.after else ""
-    print_line(console, f"{receipt.action}: {receipt.what}{same}")
-    print_line(console, f"{project.path}: {len(state.labels):,} classes, {len(state.examples):,} images")
-    print_line(console, f"model before {receipt.before}")
-    print_line(console, f"model after  {receipt.after}")
+    state, changed = project.state, receipt.before != receipt.after
+    confirm(
+        f"{receipt.action}: {receipt.what}{'' if changed else '; the model is the same'}",
+        f"{project.path}: {len(state.labels):,} classes, {len(state.examples):,} images",
+        f"model before {receipt.before}",
+        f"model after  {receipt.after}",
+        *notes,
+    )
 
 
 def _receipt_json(project: Project, receipt: Receipt) -> dict[str, Any]:
@@ -180,7 +194,8 @@ def progress(
         Returns the line, given the steps done, all steps, and the seconds since the start. None: no lines.
     """
     began = printed = time.monotonic()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with bar if console.is_terminal else nullcontext():  # some versions of rich end a disabled bar with an empty line
         task = bar.add_task("", total=total)
 
         def show(done: int, of: int | None) -> None:

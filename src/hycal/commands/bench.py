@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.table import Table
 
 from hycal.bench.settings import SAMPLING, list_settings, load_setting, load_settings
-from hycal.commands._options import Cluster
+from hycal.commands._options import Cluster, Force
 from hycal.commands._output import plain, print_line, print_table, progress, report_errors
 from hycal.errors import HyCalError
 
@@ -43,7 +43,7 @@ def list_command() -> None:
         images = sum(sum(domain.shots_for(setting.seeds[0])) for domain in setting.domains)
         orders = " ".join(("default", *setting.orders))
         row = (setting.title, setting.protocol, str(len(setting.domains)), str(classes), f"{images:,}", orders)
-        table.add_row(name, *row)
+        table.add_row(*map(plain, (name, *row)))
     print_table(table)
     print_line(console, f"methods: {', '.join(METHODS)}")
     for study in studies().values():
@@ -134,6 +134,7 @@ def embed_command(
 @report_errors
 def report_command(
     folder: Annotated[Path, typer.Argument(help="Folder that `hycal bench run` wrote its results to.")],
+    force: Force = False,
 ) -> None:
     """Write the tables and figures of a folder of results: Markdown, LaTeX, CSV, and one HTML page.
 
@@ -145,10 +146,11 @@ def report_command(
 
     console = Console()
     results = collect(folder)
-    files = write_report(results, folder)
+    files = write_report(results, folder, force=force)
     for group in results.groups:
         columns = ("last", "average", "s_cde", "forgetting", "ece")
-        table = Table("method", *(TITLES[name] for name in columns), title=f"{group.name} ({group.protocol})", box=None)
+        title = plain(f"{group.name} ({group.protocol})")
+        table = Table("method", *(TITLES[name] for name in columns), title=title, box=None)
         for method in group.methods:
             values = [group.value(method, name) for name in columns]
             table.add_row(plain(method), *(number(value.mean, value.interval) for value in values))

@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from hycal.commands._options import CacheFolder, FirstModel, Json, Model, NewModel
-from hycal.commands._output import print_line, print_receipt, report_errors
+from hycal.commands._output import print_receipt, report_errors
 from hycal.embedding.cache import embeddings_folder, forget_images
 from hycal.embedding.sources import ImageFile, content_hash
+from hycal.errors import MovedOnError
 from hycal.project import Project
 from hycal.project.changes import merge
+
+_SHORTEST_CHANGE = 8
 
 
 @report_errors
@@ -61,9 +63,8 @@ def forget_command(
     path = Path(what)
     name = content_hash(ImageFile(path).read()) if path.is_file() else what
     if not for_good:
-        print_receipt(project, project.forget(name), as_json=as_json)
-        if not as_json:
-            print_line(Console(), "`hycal undo` reverses this; after --for-good nothing can")
+        note = "`hycal undo` reverses this; after --for-good nothing can."
+        print_receipt(project, project.forget(name), as_json=as_json, notes=[note])
         return
     folder, removed = cache or embeddings_folder(), 0
 
@@ -72,20 +73,46 @@ def forget_command(
         removed = forget_images(folder, lost)
 
     receipt = project.forget_for_good(name, erase)
-    print_receipt(project, receipt, as_json=as_json, more={"cache": str(folder), "removed_from_cache": removed})
-    if not as_json:
-        print_line(Console(), "Nothing of what was forgotten is left in the file; the undo is empty.")
-        print_line(Console(), f"{removed:,} embeddings were removed from the cache {folder}.")
+    more = {"cache": str(folder), "removed_from_cache": removed}
+    notes = [
+        "Nothing of what was forgotten is left in the file; the undo is empty.",
+        f"{removed:,} embeddings were removed from the cache {folder}.",
+    ]
+    print_receipt(project, receipt, as_json=as_json, more=more, notes=notes)
 
 
 @report_errors
-def undo_command(model: Model, as_json: Json = False) -> None:
+def undo_command(
+    model: Model,
+    change: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CHANGE]",
+            help="Only if this was the last change: the hash that its receipt has after 'model after'.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Take back the last change, exactly; again, and the one before it.
 
-    Example: hycal undo photos.hycal
+    A program that may run it twice names the CHANGE, by 8 digits or more of the hash of the model that it made: once
+    the change is taken back, or another one was made, nothing more is.
+
+    Example: hycal undo photos.hycal 3f1c9a7e20bd
     """
     project = Project(model)
-    print_receipt(project, project.undo(), as_json=as_json)
+    print_receipt(project, project.undo(only_if=_last(project, change)), as_json=as_json)
+
+
+def _last(project: Project, change: str | None) -> str | None:
+    """Return the hash that the model must have if `change`, a part of it, is to be taken back."""
+    made = project.state.hash
+    if change is None or (len(change) >= _SHORTEST_CHANGE and made.startswith(change)):
+        return None if change is None else made
+    raise MovedOnError(
+        f"The last change made {made[:12]}, not {change}, so nothing was taken back. `hycal info` shows the history; "
+        f"expected {_SHORTEST_CHANGE} digits or more of the hash that the last change made."
+    )
 
 
 @report_errors

@@ -11,7 +11,16 @@ import typer
 from rich.console import Console
 
 from hycal.commands._inputs import DEFAULT_ENCODER, embed_images, load_encoder
-from hycal.commands._options import BackendName, CacheFolder, Cluster, StrictSkips, Weights, check_backend
+from hycal.commands._options import (
+    BackendName,
+    CacheFolder,
+    Cluster,
+    Force,
+    Outside,
+    StrictSkips,
+    Weights,
+    check_backend,
+)
 from hycal.commands._output import FOUND_SOMETHING, print_line, print_skipped, report_errors
 from hycal.data.embedded import embedding_table
 from hycal.data.readers import ListedImage, list_images
@@ -32,11 +41,13 @@ def embed_command(
     encoder: Annotated[str, typer.Option(help="Name of the encoder; `hycal encoders list` shows them.")] = (
         DEFAULT_ENCODER
     ),
+    outside: Outside = False,
     weights: Weights = None,
     backend: BackendName = "onnx",
     cache: CacheFolder = None,
     batch: Annotated[int, typer.Option(min=1, help="Images per call of the encoder.")] = BATCH,
     cluster: Cluster = "",
+    force: Force = False,
     strict: StrictSkips = False,
 ) -> None:
     """Embed every image in a folder, and write the embeddings to one .npz file.
@@ -56,20 +67,20 @@ def embed_command(
     library = check_backend(backend)
     if out.suffix != ".npz":
         raise HyCalError(f"--out is {out}; expected a name that ends in .npz.")
-    check_table_target(out)
-    images = _without_results(list_images(source), source, out)
+    check_table_target(out, force=force)
+    images = _without_results(list_images(source, outside=outside), source, out)
     model = load_encoder(encoder, weights, library)
     way = _on_cluster(encoder, weights, library, cluster) if cluster else partial(embed, encoder=model)
     result = embed_images(
         [image.source for image in images], model, cache, summary=console, way=partial(way, batch=batch)
     )
-    report = write_skipped(out, result.skipped)
+    report = write_skipped(out, result.skipped, force=force)
     if report is not None:
         print_skipped(result.skipped, rest="")
         print_line(console, f"all skipped files with their reasons: {report}")
     if not len(result.rows):
         raise HyCalError(f"None of the {len(images)} files in {source} is an image that can be used.")
-    write_table(out, embedding_table(images, result, model))
+    write_table(out, embedding_table(images, result, model), force=force)
     print_line(console, f"{out}: {len(result.rows):,} embeddings of {model.dimension} numbers")
     if strict and result.skipped:
         raise typer.Exit(FOUND_SOMETHING)

@@ -9,7 +9,17 @@ from rich.console import Console
 from rich.table import Table
 
 from hycal.commands._inputs import EncoderChoice, embed_held_out
-from hycal.commands._options import CacheFolder, Domain, Json, LabelledFolder, Model, ModelEncoder, StrictSkips, Weights
+from hycal.commands._options import (
+    CacheFolder,
+    Domain,
+    Json,
+    LabelledFolder,
+    Model,
+    ModelEncoder,
+    Outside,
+    StrictSkips,
+    Weights,
+)
 from hycal.commands._output import (
     FOUND_SOMETHING,
     percent,
@@ -34,6 +44,7 @@ def evaluate_command(
     model: Model,
     folder: LabelledFolder,
     domain: Domain = None,
+    outside: Outside = False,
     encoder: ModelEncoder = None,
     weights: Weights = None,
     cache: CacheFolder = None,
@@ -48,7 +59,7 @@ def evaluate_command(
     Example: hycal evaluate photos.hycal photos/flowers
     """
     state = Project(model).state
-    inputs = held_out_images(folder, state, domain=domain)
+    inputs = held_out_images(folder, state, domain=domain, outside=outside)
     asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=None)
     found = evaluate(state, zip(asked.labels, best_labels(state, asked.rows), strict=True))
     skipped = (*inputs.left_out.all, *asked.skipped)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from hycal.commands._options import Json, Model
-from hycal.commands._output import print_json, print_line, report_errors
+from hycal.commands._options import Force, Json, Model
+from hycal.commands._output import confirm, report_errors
 from hycal.errors import HyCalError
+from hycal.escaping import json_text
 from hycal.export.onnx_head import export_onnx
 from hycal.project import Project
 
@@ -19,6 +19,7 @@ from hycal.project import Project
 def export_command(
     model: Model,
     onnx: Annotated[Path, typer.Option("--onnx", help="The .onnx file to write.")],
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write a model's head as one ONNX graph that gives the same answers.
@@ -34,12 +35,8 @@ def export_command(
         raise HyCalError(f"{model} has no classes yet, so there is nothing to export. Learn a folder first.")
     if onnx.suffix != ".onnx":
         raise HyCalError(f"--onnx is {onnx}; expected a name that ends in .onnx.")
-    export_onnx(state.classifier, onnx)
+    export_onnx(state.classifier, onnx, force=force)
     size = onnx.stat().st_size
-    if as_json:
-        print_json({"model": str(model), "onnx": str(onnx), "bytes": size, "classes": len(state.labels)})
-    else:
-        print_line(
-            Console(),
-            f"{onnx}: {len(state.labels):,} classes, {size:,} bytes; embeddings of {state.space.name!r} go in",
-        )
+    found = {"model": str(model), "onnx": str(onnx), "bytes": size, "classes": len(state.labels)}
+    told = f"{onnx}: {len(state.labels):,} classes, {size:,} bytes; embeddings of {state.space.name!r} go in"
+    confirm(json_text(found) if as_json else told)

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from hycal.commands._inputs import EncoderChoice, embed_held_out
-from hycal.commands._options import CacheFolder, Json, Model, ModelEncoder, Weights
+from hycal.commands._options import CacheFolder, Force, Json, Model, ModelEncoder, Outside, Weights
 from hycal.commands._output import plain, print_json, print_line, print_skipped, print_table, report_errors
-from hycal.storage.atomic import write_whole
+from hycal.storage.atomic import check_replaceable, write_whole
 
 if TYPE_CHECKING:
     from hycal.gravity import Gravity
@@ -29,11 +29,13 @@ def gravity_command(
             help="Labelled images that were not learned: DOMAIN/CLASS/x.jpg, a manifest, or embeddings as .npz.",
         ),
     ],
+    outside: Outside = False,
     encoder: ModelEncoder = None,
     weights: Weights = None,
     cache: CacheFolder = None,
     as_json: Json = False,
     page: Annotated[Path | None, typer.Option("--html", help="HTML page to write, with tables and pictures.")] = None,
+    force: Force = False,
 ) -> None:
     """Show how often images of one domain are classified into another, before and after calibration.
 
@@ -43,18 +45,20 @@ def gravity_command(
     Example: hycal gravity model.safetensors photos --html gravity.html
     """
     from hycal.gravity import measure_calibration
+    from hycal.gravity.page import PAGE_MARK, gravity_page
     from hycal.project import Project
     from hycal.project.inputs import held_out_images
 
+    mark = b"" if force else PAGE_MARK
+    if page is not None:
+        check_replaceable(page, mark)  # before minutes of work
     console, state = Console(stderr=True), Project(model).state
-    inputs = held_out_images(source, state)
+    inputs = held_out_images(source, state, outside=outside)
     asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=console)
     print_skipped((*inputs.left_out.all, *asked.skipped), rest="")
     measured = measure_calibration(state.classifier, asked.rows, asked.labels)
     if page is not None:
-        from hycal.gravity.page import gravity_page
-
-        write_whole(page, gravity_page(model.name, measured).encode())
+        write_whole(page, gravity_page(model.name, measured).encode(), mark=mark)
         print_line(console, f"{page}: the page")
     if as_json:
         print_json({name: one.as_json() for name, one in measured.items()})

@@ -12,7 +12,17 @@ from rich.console import Console
 
 from hycal.classifiers import METHODS
 from hycal.commands._inputs import embedding_cache, new_project
-from hycal.commands._options import CacheFolder, Domain, Json, LabelledFolder, Model, ModelEncoder, StrictSkips, Weights
+from hycal.commands._options import (
+    CacheFolder,
+    Domain,
+    Json,
+    LabelledFolder,
+    Model,
+    ModelEncoder,
+    Outside,
+    StrictSkips,
+    Weights,
+)
 from hycal.commands._output import FOUND_SOMETHING, embedding_progress, print_line, print_receipt, report_errors
 from hycal.embedding.sources import ImageFile
 from hycal.encoders.encoder import Encoder
@@ -29,6 +39,7 @@ def learn_command(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file; made if there is none yet.")],
     folder: LabelledFolder,
     domain: Domain = None,
+    outside: Outside = False,
     encoder: ModelEncoder = None,
     method: Annotated[str | None, typer.Option(help=f"Method of a new model: one of {', '.join(METHODS)}.")] = None,
     weights: Weights = None,
@@ -47,7 +58,7 @@ def learn_command(
 
     Example: hycal learn photos.hycal photos/flowers --domain flower
     """
-    images, left_out = to_learn(folder, domain=domain)
+    images, left_out = to_learn(folder, domain=domain, outside=outside)
     if not images:
         raise HyCalError(
             f"{folder} has no images in class folders. Put the images of each class in a folder named after the class: "

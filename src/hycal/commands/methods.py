@@ -13,7 +13,7 @@ from rich.table import Table
 
 from hycal.classifiers import METHODS
 from hycal.commands._options import Json, Model, NewModel
-from hycal.commands._output import print_json, print_line, print_receipt, print_table, report_errors, score_json
+from hycal.commands._output import plain, print_json, print_line, print_receipt, print_table, report_errors, score_json
 from hycal.errors import HyCalError
 from hycal.project import Project
 from hycal.project.methods import Trial, remake, trials
@@ -84,7 +84,7 @@ def _show(model: Path, own: str, found: list[Trial]) -> None:
         name = f"{trial.method} (this model)" if trial.method == own else trial.method
         if not trial.problem:
             score = trial.left_out
-            table.add_row(name, f"{score.accuracy:.1%} ± {score.standard_error:.1%}", f"{trial.seconds:.1f}")
+            table.add_row(plain(name), f"{score.accuracy:.1%} ± {score.standard_error:.1%}", f"{trial.seconds:.1f}")
     print_table(table)
     for trial in found:
         if trial.problem:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,6 +15,7 @@ from hycal.commands._options import CacheFolder, Model, ModelEncoder, StrictSkip
 from hycal.commands._output import FOUND_SOMETHING, print_json, print_line, report_errors
 from hycal.embedding.sources import image_files
 from hycal.errors import HyCalError
+from hycal.escaping import csv_line
 from hycal.project import Project
 from hycal.project.answers import Evidence
 from hycal.project.encoder import encoder_of
@@ -102,9 +101,7 @@ def _evidence_json(evidence: Evidence) -> dict[str, Any]:
 
 def _csv_writer(*, marks: bool) -> Callable[[Prediction], None]:
     def write_row(row: list[Any]) -> None:
-        line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow(row)
-        typer.echo(line.getvalue().encode("utf-8", "backslashreplace"))
+        typer.echo(csv_line(row).encode())
 
     more = ["unknown"] if marks else []
     write_row(["file", "rank", "label", "probability", "score", "error", *more])

@@ -13,6 +13,7 @@ from hycal.commands._options import FirstModel, Json, Model
 from hycal.commands._output import FOUND_SOMETHING, plain, print_json, print_line, print_table, report_errors
 from hycal.project import HistoryEntry, Project, State
 from hycal.project.diff import compare
+from hycal.project.lookup import look_alikes
 
 
 @report_errors
@@ -23,6 +24,7 @@ def classes_command(model: Model, as_json: Json = False) -> None:
     """
     state = Project(model).state
     rows = [(label, state.classes[label].domain, len(state.classes[label].examples)) for label in state.labels]
+    _print_look_alikes(state)
     if as_json:
         print_json([{"label": label, "domain": domain, "images": shots} for label, domain, shots in rows])
         return
@@ -43,13 +45,14 @@ def info_command(
     Example: hycal info photos.hycal
     """
     project = Project(model)
+    _print_look_alikes(project.state)
     facts, entries = _facts(project), project.state.history[-history:] if history else ()
     if as_json:
         print_json({**facts, "history": [_entry(entry) for entry in entries]})
         return
     console = Console()
     for name, value in facts.items():
-        if name not in ("domains", "parameters"):
+        if name not in ("domains", "parameters", "look_alikes"):
             print_line(console, f"{name.replace('_', ' '):<10} {value}")
     settings = ", ".join(f"{name}={value}" for name, value in facts["parameters"].items())
     print_line(console, f"{'parameters':<10} {settings}")
@@ -103,6 +106,13 @@ def diff_command(
         raise typer.Exit(FOUND_SOMETHING)
 
 
+def _print_look_alikes(state: State) -> None:
+    for names in look_alikes(state):
+        both = " and ".join(map(ascii, names))
+        line = f"{both} look the same, and are two in this model. Forget one, and learn its images as the other."
+        print_line(Console(stderr=True), line, label="note", style="yellow")
+
+
 def _facts(project: Project) -> dict[str, Any]:
     state = project.state
     return {
@@ -116,6 +126,7 @@ def _facts(project: Project) -> dict[str, Any]:
         "images": len(state.examples),
         "bytes": project.path.stat().st_size,
         "undo_steps": sum(entry.undo is not None for entry in state.history),
+        "look_alikes": look_alikes(state),
         "parameters": state.classifier.get_params(deep=False),
         "domains": {domain: _counts(state, domain) for domain in state.domains},
     }

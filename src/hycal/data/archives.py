@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from hycal.errors import HyCalError
+from hycal.storage.atomic import check_replaceable
 
 _PIECE = 2**20
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
@@ -44,7 +45,8 @@ def unpack(archive: Path, folder: Path) -> int:
     """Unpack `archive` into `folder` and return the number of its files.
 
     Absolute names, "..", links and devices are refused before anything is written, and so is an archive that states a
-    size larger than the free space. A member that is longer than its stated size is refused while it is written.
+    size larger than the free space. A member that is longer than its stated size is refused while it is written. A file
+    that is there already is kept if it is the same, and is an error otherwise.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -156,10 +158,26 @@ def _refusal(archive: Path, name: str, why: str) -> HyCalError:
 
 def _write(archive: Path, member: _Member, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    left = member.size
-    with member.open() as source, target.open("wb") as sink:
+    if target.exists():
+        _check_same(archive, member, target)
+        return
+    part, left = target.with_name(f".{target.name}.part"), member.size
+    check_replaceable(part)
+    with member.open() as source, part.open("wb") as sink:
         while piece := source.read(_PIECE):
             left -= len(piece)
             if left < 0:
                 raise HyCalError(f"{archive} is not safe to unpack: {member.name!r} is longer than it says.")
             sink.write(piece)
+    part.replace(target)
+
+
+def _check_same(archive: Path, member: _Member, target: Path) -> None:
+    same = target.is_file() and target.stat().st_size == member.size
+    if same:
+        with member.open() as source, target.open("rb") as there:
+            same = all(there.read(len(piece)) == piece for piece in iter(partial(source.read, _PIECE), b""))
+    if not same:
+        raise HyCalError(
+            f"{target} exists and is not the file in {archive}. It is left as it is; move it away, then unpack."
+        )

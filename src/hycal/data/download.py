@@ -20,7 +20,7 @@ from hycal.data.archives import is_archive, unpack
 from hycal.data.catalog import DataSetSpec, Download
 from hycal.data.layouts.files import split_counts
 from hycal.errors import HyCalError
-from hycal.storage.atomic import install
+from hycal.storage.atomic import check_replaceable, install
 
 _PIECE = 2**18
 _SECONDS_WITHOUT_A_BYTE = 60
@@ -129,6 +129,8 @@ def download(
             )
         return target
     part = target.with_name(f"{target.name}.part")
+    for path in (target, part):
+        check_replaceable(path)
     _fetch_all(item, part, watch, pause)
     wrong = compare(part)
     if wrong:

@@ -19,6 +19,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from hycal.data.samples import ImageSet, NamedSample, Sample, Split, from_names,
 from hycal.embedding.sources import ImageFile, ImageRow, ImageSource, image_files, walk
 from hycal.errors import HyCalError
 from hycal.storage.npz import load_arrays
+from hycal.validation import normal_name
 
 _FIELDS = ("file", "label", "split", "domain")
 _PREFIXES: tuple[tuple[str, Split], ...] = (("train_", "train"), ("val_", "val"), ("test_", "test"), ("", ""))
@@ -52,6 +54,7 @@ def place_of(folders: tuple[str, ...], *, root_name: str) -> Place:
     >>> place_of(("digit", "test", "7"), root_name="xd8")
     Place(domain='digit', split='test', label='7')
     """
+    root_name, folders = normal_name(root_name), tuple(map(normal_name, folders))
     if not folders:
         return Place(root_name, "", "")
     for position in (0, 1):
@@ -93,10 +96,11 @@ def _sets(found: Mapping[str, list[NamedSample]]) -> dict[str, ImageSet]:
     return {domain: from_names(domain, entries) for domain, entries in sorted(found.items())}
 
 
-def read_csv(path: str | os.PathLike[str]) -> dict[str, ImageSet]:
+def read_csv(path: str | os.PathLike[str], *, outside: bool = False) -> dict[str, ImageSet]:
     """Return the image sets of a CSV manifest, by domain.
 
-    The columns are `file`, relative to the manifest, `label`, and where wanted `split` and `domain`.
+    The columns are `file`, relative to the manifest, `label`, and where wanted `split` and `domain`. Files outside the
+    folder of the manifest are refused, unless `outside` allows them.
     """
     source = Path(path)
     try:
@@ -108,17 +112,17 @@ def read_csv(path: str | os.PathLike[str]) -> dict[str, ImageSet]:
                     f"The first line of {source} is {','.join(header)!r}; expected a header with the columns "
                     "file and label, and split and domain if there are any."
                 )
-            return _read_rows(source, ((reader.line_num, row) for row in reader))
+            return _read_rows(source, ((reader.line_num, row) for row in reader), outside)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise HyCalError(f"The manifest {source} cannot be read: {error}. Expected CSV in UTF-8.") from None
 
 
-def read_jsonl(path: str | os.PathLike[str]) -> dict[str, ImageSet]:
-    """Return the image sets of a JSONL manifest, by domain: one object per line, with the fields of `read_csv`."""
+def read_jsonl(path: str | os.PathLike[str], *, outside: bool = False) -> dict[str, ImageSet]:
+    """Return the image sets of a JSONL manifest, by domain: one object per line, otherwise as `read_csv`."""
     source = Path(path)
     try:
         with source.open(encoding="utf-8-sig") as file:
-            return _read_rows(source, _objects(source, file))
+            return _read_rows(source, _objects(source, file), outside)
     except (OSError, UnicodeDecodeError) as error:
         raise HyCalError(f"The manifest {source} cannot be read: {error}. Expected JSON lines.") from None
 
@@ -136,8 +140,14 @@ def _objects(source: Path, lines: Iterable[str]) -> Iterator[tuple[int, Mapping[
         yield number, entry
 
 
-def _read_rows(source: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> dict[str, ImageSet]:
+def _read_rows(source: Path, rows: Iterable[tuple[int, Mapping[str, Any]]], outside: bool) -> dict[str, ImageSet]:
     found: dict[str, list[NamedSample]] = defaultdict(list)
+    root = os.path.realpath(source.parent)
+
+    @cache
+    def is_inside(folder: Path) -> bool:
+        return Path(os.path.realpath(folder)).is_relative_to(root)
+
     for number, row in rows:
         file, label, split_name, domain = (_text(source, number, row, field) for field in _FIELDS)
         split = split_of(split_name)
@@ -145,7 +155,13 @@ def _read_rows(source: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> d
             raise HyCalError(f"{source}, line {number}: file and label must not be empty.")
         if split is None:
             raise HyCalError(f"{source}, line {number}: split {split_name!r}; expected train, val, test or none.")
-        found[domain or source.stem].append((ImageFile(source.parent / file), label, split))
+        path = source.parent / file
+        if not outside and not is_inside(path.parent):
+            raise HyCalError(
+                f"{source}, line {number}: {file!r} is outside of the folder of the manifest, so nothing was read. "
+                f"Expected images in {source.parent}; --outside allows others, if you trust the manifest."
+            )
+        found[normal_name(domain or source.stem)].append((ImageFile(path), normal_name(label), split))
     if not found:
         raise HyCalError(f"The manifest {source} lists no images. Add a line for each image.")
     return _sets(found)
@@ -221,11 +237,14 @@ class ListedImage:
     split: str
 
 
-def list_images(source: str | os.PathLike[str]) -> list[ListedImage]:
-    """Return the images of a folder, with or without class folders, of a manifest, or of an .npz."""
+def list_images(source: str | os.PathLike[str], *, outside: bool = False) -> list[ListedImage]:
+    """Return the images of a folder, with or without class folders, of a manifest, or of an .npz.
+
+    `outside` allows a manifest to name images outside its folder.
+    """
     path = Path(source)
     if path.is_file():
-        return _list_file(path)
+        return _list_file(path, outside)
     found = []
     walked, root_name = walk(path), path.resolve().name
     for file in sorted((*walked.files, *walked.shut)):
@@ -239,7 +258,7 @@ def list_images(source: str | os.PathLike[str]) -> list[ListedImage]:
     return found
 
 
-def _list_file(path: Path) -> list[ListedImage]:
+def _list_file(path: Path, outside: bool) -> list[ListedImage]:
     suffix = path.suffix.lower()
     if suffix not in _FILE_READERS:
         raise HyCalError(f"{path} is a file; expected a folder of images, or one of {', '.join(_FILE_READERS)}.")
@@ -247,15 +266,15 @@ def _list_file(path: Path) -> list[ListedImage]:
         ListedImage(
             sample.source, _name_of(sample.source, path), images.class_names[sample.label], images.name, sample.split
         )
-        for images in _FILE_READERS[suffix](path).values()
+        for images in _FILE_READERS[suffix](path, outside).values()
         for sample in images.samples
     ]
 
 
-_FILE_READERS: Mapping[str, Callable[[Path], dict[str, ImageSet]]] = {
-    ".csv": read_csv,
-    ".jsonl": read_jsonl,
-    ".npz": lambda path: {path.stem: read_npz(path)},
+_FILE_READERS: Mapping[str, Callable[[Path, bool], dict[str, ImageSet]]] = {
+    ".csv": lambda path, outside: read_csv(path, outside=outside),
+    ".jsonl": lambda path, outside: read_jsonl(path, outside=outside),
+    ".npz": lambda path, outside: {path.stem: read_npz(path)},
 }
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import tempfile
 import zipfile
@@ -17,7 +15,8 @@ import numpy.typing as npt
 
 from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError
-from hycal.storage.atomic import replacing, write_whole
+from hycal.escaping import csv_line
+from hycal.storage.atomic import TO_REPLACE, check_replaceable, replacing, write_whole
 from hycal.storage.npz import load_arrays
 from hycal.validation import Floats
 
@@ -48,12 +47,16 @@ class EmbeddingTable:
 
 
 _COLUMNS = ("files", "labels", "domains", "splits")
+_REPORT_HEAD = b"file,reason\r\n"
 
 
-def write_table(path: str | os.PathLike[str], table: EmbeddingTable) -> None:
-    """Write `table` to `path`, and replace an old file in one step. Equal tables give equal bytes."""
+def write_table(path: str | os.PathLike[str], table: EmbeddingTable, *, force: bool = False) -> None:
+    """Write `table` to `path`, and replace an old table in one step. Equal tables give equal bytes.
+
+    `force` replaces a file that is not a table.
+    """
     target = Path(path)
-    _check_folder(target)
+    _check_target(target, force)
     columns: dict[str, Any] = {name: getattr(table, name) for name in _COLUMNS}
     with replacing(target) as file:
         np.savez(
@@ -65,13 +68,10 @@ def write_table(path: str | os.PathLike[str], table: EmbeddingTable) -> None:
         )
 
 
-def check_table_target(path: Path) -> None:
-    """Raise if a table cannot be written to `path`, or would replace another kind of file: before hours of work."""
-    _check_folder(path)
-    if path.exists() and not is_table(path):
-        raise HyCalError(
-            f"{path} exists and is not a table of embeddings, so it is not replaced. Choose another name for --out."
-        )
+def check_table_target(path: Path, *, force: bool = False) -> None:
+    """Raise if `write_table` or `write_skipped` could not write beside `path`: before hours of work."""
+    _check_target(path, force)
+    check_replaceable(skipped_report(path), b"" if force else _REPORT_HEAD)
     try:
         tempfile.TemporaryFile(dir=path.absolute().parent).close()
     except OSError as error:
@@ -80,9 +80,12 @@ def check_table_target(path: Path) -> None:
         ) from None
 
 
-def _check_folder(path: Path) -> None:
+def _check_target(path: Path, force: bool) -> None:
     if not path.absolute().parent.is_dir():
         raise HyCalError(f"Cannot write {path}: the folder {path.parent} does not exist. Make it first.")
+    check_replaceable(path)
+    if path.exists() and path.stat().st_size and not force and not is_table(path):
+        raise HyCalError(f"{path} exists and is not a table of embeddings, so it is not replaced. {TO_REPLACE}")
 
 
 def skipped_report(table: Path) -> Path:
@@ -90,18 +93,18 @@ def skipped_report(table: Path) -> Path:
     return table.with_name(f"{table.name}.skipped.csv")
 
 
-def write_skipped(table: Path, skipped: Sequence[Skipped]) -> Path | None:
-    """Write the report beside the table and return its path; if no file was skipped, remove an old report."""
-    report = skipped_report(table)
+def write_skipped(table: Path, skipped: Sequence[Skipped], *, force: bool = False) -> Path | None:
+    """Write the report beside the table and return its path; if no file was skipped, remove an old report.
+
+    `force` replaces or removes a file that is no such report.
+    """
+    report, mark = skipped_report(table), b"" if force else _REPORT_HEAD
     if not skipped:
+        check_replaceable(report, mark)
         report.unlink(missing_ok=True)
         return None
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["file", "reason"])
-    writer.writerows((skip.name, skip.reason) for skip in skipped)
-    # A name that is not Unicode is written with escapes.
-    write_whole(report, text.getvalue().encode("utf-8", errors="backslashreplace"))
+    rows = (csv_line((skip.name, skip.reason)) for skip in skipped)
+    write_whole(report, _REPORT_HEAD + "".join(f"{row}\r\n" for row in rows).encode(), mark=mark)
     return report
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hycal.extras import load_extra
 
+PRODUCER = "hycal"
 _OPSET = 17
 _IR_VERSION = 8
 
@@ -81,6 +82,6 @@ class GraphBuilder:
             values.append(helper.make_tensor_value_info(output, kind, list(shape)))
         graph = helper.make_graph(self.nodes, name, [given], values, list(self.stored.values()))
         opset = [helper.make_opsetid("", _OPSET)]
-        model = helper.make_model(graph, opset_imports=opset, ir_version=_IR_VERSION)
+        model = helper.make_model(graph, opset_imports=opset, ir_version=_IR_VERSION, producer_name=PRODUCER)
         helper.set_model_props(model, dict(properties or {}))
         return bytes(model.SerializeToString())

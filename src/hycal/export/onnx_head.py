@@ -9,12 +9,15 @@ from typing import Protocol
 
 import numpy as np
 
-from hycal.encoders.onnx_graph import GraphBuilder
+from hycal.encoders.onnx_graph import PRODUCER, GraphBuilder
 from hycal.errors import HyCalError
 from hycal.state.snapshot import Snapshot
-from hycal.storage.atomic import replacing
+from hycal.storage.atomic import check_replaceable, write_whole
 
 _MOST_BYTES = 2**31 - 2**20  # a protobuf holds 2 GB
+_MARK = (
+    b"\x12" + bytes([len(PRODUCER)]) + PRODUCER.encode()
+)  # the field `producer_name`, near the beginning of the file
 
 
 class ExportableClassifier(Protocol):
@@ -37,8 +40,8 @@ class ExportableClassifier(Protocol):
         """Add the nodes that score unit rows."""
 
 
-def export_onnx(classifier: ExportableClassifier, path: str | os.PathLike[str]) -> None:
-    """Write the head of `classifier` to `path`, replacing what was there in one step.
+def export_onnx(classifier: ExportableClassifier, path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Write the head of `classifier` to `path`, in one step; `force` replaces a file that hycal did not write.
 
     The graph takes `embeddings`, float32 (n, d) of any length, and gives `scores` (n, C) as `decision_function` does,
     `probabilities` (n, C) as `predict_proba`, and the best `label` (n,) as text. Its properties name the classes and
@@ -47,9 +50,9 @@ def export_onnx(classifier: ExportableClassifier, path: str | os.PathLike[str]) 
     target = Path(path)
     if not target.absolute().parent.is_dir():
         raise HyCalError(f"Cannot write {target}: the folder {target.parent} does not exist. Make it first.")
-    content = onnx_head(classifier)
-    with replacing(target) as file:
-        file.write(content)
+    mark = b"" if force else _MARK
+    check_replaceable(target, mark)
+    write_whole(target, onnx_head(classifier), mark=mark)
 
 
 def onnx_head(classifier: ExportableClassifier) -> bytes:
@@ -81,4 +84,7 @@ def onnx_head(classifier: ExportableClassifier) -> bytes:
 
 
 def _unit(build: GraphBuilder, rows: str) -> str:
-    return build.node("Div", rows, build.node("ReduceL2", rows, axes=[1], keepdims=1))
+    """Scale rows to length one; first by their largest entry, so that the square of no entry overflows or vanishes."""
+    largest = build.node("ReduceMax", build.node("Abs", rows), axes=[1], keepdims=1)
+    scaled = build.node("Div", rows, largest)
+    return build.node("Div", scaled, build.node("ReduceL2", scaled, axes=[1], keepdims=1))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hycal.escaping import visible
 from hycal.extras import load_extra
 from hycal.gravity.measure import Gravity
 from hycal.validation import Doubles
@@ -45,7 +46,13 @@ def drawing(
     matplotlib = load_extra("matplotlib", extra="bench", why="A figure")
     figures = load_extra("matplotlib.figure", extra="bench", why="A figure")
     ink = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    style: dict[Any, Any] = {**dict.fromkeys(ink, INK), "svg.fonttype": "none", "svg.hashsalt": name, "font.size": 9}
+    style: dict[Any, Any] = {
+        **dict.fromkeys(ink, INK),
+        "svg.fonttype": "none",
+        "svg.hashsalt": name,
+        "text.parse_math": False,
+        "font.size": 9,
+    }
     with matplotlib.rc_context(style):
         figure = figures.Figure(figsize=size, layout="constrained", dpi=130)
         figure.patch.set_alpha(0.0)
@@ -59,7 +66,7 @@ def drawing(
             ax.set_visible(ax.has_data())
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    svg = buffer.getvalue()
+    svg = visible(buffer.getvalue(), keep="\n")
     out.append(svg[svg.index("<svg") :].replace(INK, "currentColor"))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hycal.escaping import html_text
 from hycal.extras import load_extra
 from hycal.gravity.drawing import draw_flow, draw_pull
 from hycal.gravity.measure import Gravity
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 Pair = tuple[str, str]
+PAGE_MARK = b'<meta name="generator" content="hycal">'
 
 
 def gravity_page(name: str, measured: Mapping[str, Gravity]) -> str:
@@ -35,7 +36,7 @@ def gravity_page(name: str, measured: Mapping[str, Gravity]) -> str:
 def environment(package: str, *, block: Pair = ("{%", "%}"), variable: Pair = ("{{", "}}")) -> Environment:
     """Return the templates in the folder `templates` of a package, and those of this one.
 
-    HTML is escaped as `html.escape` does. `block` and `variable` are the delimiters of templates.
+    HTML is escaped. `block` and `variable` are the delimiters of templates.
     """
     load_extra("jinja2", extra="bench", why="A page")
     from jinja2 import ChoiceLoader, Environment, PackageLoader, pass_eval_context, select_autoescape
@@ -43,7 +44,7 @@ def environment(package: str, *, block: Pair = ("{%", "%}"), variable: Pair = ("
 
     @pass_eval_context
     def escaped(context: Any, value: Any) -> Any:
-        return Markup(html.escape(value)) if context.autoescape and type(value) is str else value
+        return Markup(html_text(value)) if context.autoescape and type(value) is str else value
 
     return Environment(
         *block,

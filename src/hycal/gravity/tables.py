@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hycal.escaping import markdown_cell
 from hycal.gravity.measure import CLAIMS, Gravity
 
 MISSING = "–"
@@ -108,7 +109,7 @@ def markdown(tables: Sequence[Sheet]) -> str:
     """Return tables in Markdown."""
 
     def line(cells: Sequence[str]) -> str:
-        return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+        return f"| {' | '.join(map(markdown_cell, cells))} |"
 
     return "\n".join(
         "\n".join(

@@ -12,7 +12,7 @@ from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError, MovedOnError
 from hycal.project.examples import ClassExamples, Example
 from hycal.project.labels import check_class_name, check_length, check_name, class_label, split_label
-from hycal.project.lookup import Target, find, look_up
+from hycal.project.lookup import Target, find, look_up, own_labels
 from hycal.project.state import (
     Changes,
     History,
@@ -25,7 +25,7 @@ from hycal.project.state import (
     now,
 )
 from hycal.state.steps import Step
-from hycal.validation import Floats, Label, check_label, check_one_kind
+from hycal.validation import Floats, Label, check_label, check_one_kind, normal_name
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,8 @@ def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats]
         Used for classes that have none yet.
     """
     fresh, skipped = _new_examples(state, arrivals)
-    changes = {label: _class_with(state, label, examples, texts or {}) for label, examples in fresh.items()}
+    named = _normal_names(texts)
+    changes = {label: _class_with(state, label, examples, named) for label, examples in fresh.items()}
     counts = {label: len(examples) for label, examples in fresh.items()}
     what = describe_counts(counts) if counts else "no new images"
     return _step(state, changes, "learn", what, counts, skipped, memo=memo_after(state, changes, fresh))
@@ -92,7 +93,7 @@ def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats]
 
 def correct(state: State, example: Example, label: str, texts: Mapping[str, Floats] | None = None) -> Outcome:
     """Learn an image as `label`, and forget it as any other class."""
-    known = state.label_of.get(example.identity)
+    known, label = state.label_of.get(example.identity), str(own_labels(state, [label])[label])
     if known == label:
         return state, _unchanged(state, "correct", f"the image was {label} already")
     if label not in state.classes:
@@ -100,7 +101,7 @@ def correct(state: State, example: Example, label: str, texts: Mapping[str, Floa
     taken: dict[Label, ClassExamples | None] = {}
     if known is not None:
         taken[known] = state.classes[known].without([example.identity])
-    grown = _class_with(state, label, [example], texts or {})
+    grown = _class_with(state, label, [example], _normal_names(texts))
     what = f"1 image is {label}" + ("" if known is None else f", not {known}")
     memo = memo_after(state, {label: grown}, {label: [example]})
     return _step(state, {**taken, label: grown}, "correct", what, {label: 1}, memo=memo)
@@ -120,7 +121,8 @@ def rename(state: State, old: Target, new: str) -> Outcome:
     names = _new_names(state, old, new)
     if all(label == renamed for label, renamed in names.items()):
         return state, _unchanged(state, "rename", f"{old.name} has that name already")
-    taken = [label for label in names.values() if label in state.classes and label not in names]
+    same = own_labels(state, names.values())
+    taken = [same[label] for label in names.values() if same[label] in state.classes and same[label] not in names]
     if taken:
         raise HyCalError(
             f"{taken[0]!r} exists already, so nothing was renamed. Choose another name, or forget it first."
@@ -142,11 +144,12 @@ def merge(state: State, other: State) -> Outcome:
         for example in class_.examples
     ]
     fresh, skipped = _new_examples(state, arrivals)
+    theirs = {own: other.classes[label] for label, own in own_labels(state, other.classes).items()}
     changes = {
         label: ClassExamples.of(
-            (state.classes.get(label) or other.classes[label]).domain,
+            state.classes[label].domain if label in state.classes else normal_name(theirs[label].domain),
             (*(state.classes[label].examples if label in state.classes else ()), *examples),
-            _text(state, label) if _text(state, label) is not None else other.classes[label].text,
+            _text(state, label) if _text(state, label) is not None else theirs[label].text,
         )
         for label, examples in fresh.items()
     }
@@ -213,11 +216,11 @@ def _unchanged(state: State, action: str, what: str) -> Receipt:
 
 def _new_examples(state: State, arrivals: Sequence[Arrival]) -> tuple[dict[Label, list[Example]], list[Skipped]]:
     """Return the new images by label, and the others with the reason why they are skipped."""
-    known = dict(state.label_of)
+    known, own = dict(state.label_of), own_labels(state, (arrival.label for arrival in arrivals))
     fresh: dict[Label, list[Example]] = defaultdict(list)
     skipped = []
     for arrival in arrivals:
-        example, label = arrival.example, arrival.label
+        example, label = arrival.example, own[arrival.label]
         if example.identity not in known:
             known[example.identity] = label
             fresh[label].append(example)
@@ -227,6 +230,10 @@ def _new_examples(state: State, arrivals: Sequence[Arrival]) -> tuple[dict[Label
             reason = f"the same image is known as {known[example.identity]}; correct it if it is {label}"
             skipped.append(Skipped(example.name, reason))
     return dict(fresh), skipped
+
+
+def _normal_names(texts: Mapping[str, Floats] | None) -> dict[str, Floats]:
+    return {normal_name(name): text for name, text in (texts or {}).items()}
 
 
 def _class_with(state: State, label: Label, examples: Sequence[Example], texts: Mapping[str, Floats]) -> ClassExamples:
@@ -275,6 +282,7 @@ def _text(state: State, label: Label) -> Floats | None:
 def _new_names(state: State, old: Target, new: str) -> dict[Label, str]:
     if old.kind == "image":
         raise HyCalError("Only a class or a domain has a name to change; an image is known by its content.")
+    new = normal_name(new)
     if old.kind == "class":
         (label,) = old.images
         check_class_name(new) if "/" in new else check_name(new)

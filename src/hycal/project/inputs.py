@@ -19,7 +19,7 @@ from hycal.embedding.store import Skipped
 from hycal.embedding.table import is_table, read_table
 from hycal.errors import HyCalError
 from hycal.project.labels import class_label, split_label
-from hycal.project.lookup import class_called
+from hycal.project.lookup import class_called, own_labels
 from hycal.project.state import State
 from hycal.validation import Floats, Label
 
@@ -79,7 +79,7 @@ class HeldOutImages:
     left_out: LeftOut
 
 
-def to_learn(source: Path, *, domain: str | None = None) -> tuple[list[LabelledImage], LeftOut]:
+def to_learn(source: Path, *, domain: str | None = None, outside: bool = False) -> tuple[list[LabelledImage], LeftOut]:
     """Return the images of a folder or manifest that are learned, and what is left out.
 
     Parameters
@@ -87,13 +87,15 @@ def to_learn(source: Path, *, domain: str | None = None) -> tuple[list[LabelledI
     source : Path
     domain : str, optional
         The domain of all images; by default what the input says.
+    outside : bool, default=False
+        Whether a manifest may name images outside its folder.
     """
-    images = list_images(source)
+    images = list_images(source, outside=outside)
     found, left_out = _labels(images, [image.source.name for image in images], TO_LEARN, source, domain)
     return [LabelledImage(images[at].source, images[at].file, label) for at, label in found.items()], left_out
 
 
-def held_out_images(source: Path, state: State, *, domain: str | None = None) -> HeldOutImages:
+def held_out_images(source: Path, state: State, *, domain: str | None = None, outside: bool = False) -> HeldOutImages:
     """Return the labelled images of a folder, manifest or table of embeddings to test a model with.
 
     Parameters
@@ -103,6 +105,8 @@ def held_out_images(source: Path, state: State, *, domain: str | None = None) ->
         The model. A table must be of the space of its encoder.
     domain : str, optional
         The domain of all images; by default what the input says.
+    outside : bool, default=False
+        Whether a manifest may name images outside its folder.
     """
     if is_table(source):
         table = read_table(source, fingerprint=state.space.fingerprint)
@@ -111,14 +115,15 @@ def held_out_images(source: Path, state: State, *, domain: str | None = None) ->
             [_Row(*row) for row in zip(*columns, strict=True)], table.files.tolist(), state, source, domain
         )
         return HeldOutImages(table.rows[list(known)], list(known.values()), left_out)
-    images = list_images(source)
+    images = list_images(source, outside=outside)
     known, left_out = _known(images, [image.source.name for image in images], state, source, domain)
     return HeldOutImages([images[at].source for at in known], list(known.values()), left_out)
 
 
 def known_label(state: State, label: str) -> Label | None:
     """Return the model's own label: the same, or that of the only class of that name in any domain, or None."""
-    return label if label in state.classes else class_called(state, split_label(label)[1])
+    own = own_labels(state, [label])[label]
+    return own if own in state.classes else class_called(state, split_label(own)[1])
 
 
 class _Entry(Protocol):
@@ -147,16 +152,17 @@ def _known(
 ) -> tuple[dict[int, Label], LeftOut]:
     """Return the model's label of each image of a test by number, and what is left out."""
     found, left_out = _labels(entries, names, TO_TEST, source, domain)
-    known = {at: known_label(state, label) for at, label in found.items()}
-    strange = [Skipped(names[at], f"the model has no class {found[at]}") for at, own in known.items() if own is None]
+    own = {label: known_label(state, label) for label in set(found.values())}
+    known = {at: own[label] for at, label in found.items()}
+    strange = [Skipped(names[at], f"the model has no class {found[at]}") for at, name in known.items() if name is None]
     if len(strange) == len(found):
         first = f"; the first label is {next(iter(found.values()))!r}" if found else ""
         raise HyCalError(
             f"None of the {len(found)} images in {source} belongs to a class of the model{first}. Expected images that "
             f"were not learned, in folders named as the classes, such as {', '.join(map(str, state.labels[:3]))}."
         )
-    own_labels = {at: own for at, own in known.items() if own is not None}
-    return own_labels, replace(left_out, images=(*left_out.images, *strange))
+    usable = {at: name for at, name in known.items() if name is not None}
+    return usable, replace(left_out, images=(*left_out.images, *strange))
 
 
 def _labels(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from hycal.errors import HyCalError
 from hycal.project.labels import split_label
 from hycal.project.state import State
-from hycal.validation import Label
+from hycal.validation import Label, normal_name
 
 Kind = Literal["class", "domain", "image"]
 _SHORTEST_HASH = 8
@@ -63,10 +64,32 @@ def image(state: State, identity: bytes) -> Target:
     return Target("image", identity.hex(), {state.label_of[identity]: (identity,)})
 
 
+def own_labels(state: State, names: Iterable[Label]) -> dict[Label, Label]:
+    """Return for each name the class that has it, compared in composed form; the composed form if it is new."""
+    asked = dict.fromkeys(names)
+    ascii_only = all(str(name).isascii() for name in asked)
+    known: dict[str, Label] = {} if ascii_only else {normal_name(str(label)): label for label in state.labels}
+    return {
+        name: name
+        if isinstance(name, int) or name in state.classes
+        else known.get(normal_name(name), normal_name(name))
+        for name in asked
+    }
+
+
+def look_alikes(state: State) -> list[list[str]]:
+    """Return the classes, and the domains, whose names differ only in the form of their characters."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in (*(f"{domain}/" for domain in state.domains), *map(str, state.labels)):
+        groups[normal_name(name)].append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
 def _class(state: State, name: str) -> Target | None:
     by_name = {str(label): label for label in state.labels}
-    if name in by_name:
-        return _whole("class", name, state, [by_name[name]])
+    own = str(own_labels(state, [name])[name])
+    if own in by_name:
+        return _whole("class", own, state, [by_name[own]])
     short = _short(state, name)
     if len(short) > 1:
         raise HyCalError(
@@ -82,11 +105,14 @@ def class_called(state: State, name: str) -> Label | None:
 
 
 def _short(state: State, name: str) -> list[Label]:
-    return [label for label in state.labels if name and split_label(label)[1] == name]
+    same = normal_name(name)
+    return [label for label in state.labels if name and normal_name(split_label(label)[1]) == same]
 
 
 def _domain(state: State, name: str) -> Target | None:
-    return _whole("domain", name, state, state.domains[name]) if name in state.domains else None
+    own = next((domain for domain in state.domains if normal_name(domain) == normal_name(name)), name)
+    own = name if name in state.domains else own
+    return _whole("domain", own, state, state.domains[own]) if own in state.domains else None
 
 
 def _image(state: State, name: str) -> Target | None:
@@ -94,7 +120,7 @@ def _image(state: State, name: str) -> Target | None:
     found = {
         example.identity
         for example in state.examples
-        if (hashed and example.identity.hex().startswith(name)) or example.name == name
+        if (hashed and example.identity.hex().startswith(name)) or normal_name(example.name) == normal_name(name)
     }
     if len(found) > 1:
         raise HyCalError(f"{name!r} means {len(found)} learned images. Use the content hash of the one you mean.")

@@ -6,6 +6,7 @@ import contextlib
 import glob
 import os
 import shutil
+import stat
 import sys
 import time
 import uuid
@@ -14,22 +15,51 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from hycal.errors import HyCalError
+
 if sys.platform != "win32":
     import fcntl
 
-
+TO_REPLACE = "Choose another name, or remove it first; commands with --force replace it."
+_HEAD = 4096
 _SECONDS_BETWEEN = 0.005
 
 
-def write_whole(target: Path, content: bytes) -> None:
-    """Write `content` to `target` atomically, and sync it to the disk; make its folder if it is missing."""
+def write_whole(target: Path, content: bytes, *, mark: bytes = b"") -> None:
+    """Write `content` to `target` atomically, and sync it to the disk; make its folder if it is missing.
+
+    `mark` is that of `check_replaceable`.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(target) as file:
+    with replacing(target, mark=mark) as file:
         file.write(content)
 
 
+def check_replaceable(target: Path, mark: bytes = b"") -> None:
+    """Raise if `target` is a file that must not be replaced.
+
+    Parameters
+    ----------
+    target : Path
+        A folder, a device, a pipe or a socket is never replaced.
+    mark : bytes
+        What the first 4 kB of every file of this kind have that hycal wrote. A file without it is someone else's. With
+        no mark any file is replaced: in a folder of hycal's own, or on demand.
+    """
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(status.st_mode):
+        raise HyCalError(f"{target} is no ordinary file, so it is not replaced. Choose another name.")
+    if mark and status.st_size:
+        with target.open("rb") as file:
+            if mark not in file.read(_HEAD):
+                raise HyCalError(f"{target} is a file that hycal did not write, so it is not replaced. {TO_REPLACE}")
+
+
 @contextlib.contextmanager
-def replacing(target: Path) -> Iterator[IO[bytes]]:
+def replacing(target: Path, *, mark: bytes = b"") -> Iterator[IO[bytes]]:
     """Yield a file to write; at the end it replaces `target` atomically, and is synced to the disk.
 
     A reader sees the old file or the new one, never a part. Several processes may write at once; the last one wins. The
@@ -40,7 +70,10 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
     target : Path
         In a folder that exists. The unfinished file is in a hidden folder beside `target`. A library that needs a name
         may write to the `name` of the yielded file, and leave other files in that folder.
+    mark : bytes
+        As for `check_replaceable`.
     """
+    check_replaceable(target, mark)
     with preparing(target) as draft:
         yield draft.file
         draft.finish()
@@ -69,6 +102,7 @@ class Draft:
 
 def install(part: Path, target: Path) -> None:
     """Sync a file that was written elsewhere in the same file system, and rename it to `target`."""
+    check_replaceable(target)
     _sync_file(part)
     _rename(part, target)
 
@@ -87,6 +121,7 @@ def real_file(path: Path) -> Path:
 def preparing(target: Path) -> Iterator[Draft]:
     """Yield a draft as `replacing` does; the caller decides whether to install it."""
     target = real_file(target)
+    check_replaceable(target)
     _sweep(target)
     with _workshop(target) as folder, (folder / "content").open("xb") as file:
         yield Draft(file, target, (target if target.exists() else Path(file.name)).stat().st_mode & 0o777)

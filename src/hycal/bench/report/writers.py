@@ -5,8 +5,6 @@ Templates are in `templates`; the HTML page extends the page of `hycal.gravity.p
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,8 +15,9 @@ from hycal._version import __version__
 from hycal.bench.report.blocks import Column, ResultTable, Section
 from hycal.bench.report.results import Results, Value
 from hycal.bench.report.sections import all_sections
-from hycal.gravity.page import environment
-from hycal.storage.atomic import write_whole
+from hycal.escaping import csv_line, markdown_cell, tex_text, visible
+from hycal.gravity.page import PAGE_MARK, environment
+from hycal.storage.atomic import check_replaceable, write_whole
 
 MISSING = "–"
 FILES = {"markdown": "report.md", "latex": "report.tex", "csv": "report.csv", "html": "report.html"}
@@ -28,7 +27,14 @@ _INTRODUCTION = (
     "of this report, EMBEDDINGS for what `hycal bench embed` made of your copies of the data sets "
     "(DATACOMP-EMBEDDINGS: with --encoder datacomp-vit-b16)."
 )
-_TEX = {"_": r"\_", "%": r"\%", "σ": r"$\sigma$", "ρ": r"$\rho$", "–": "--", "&": r"\&", "#": r"\#"}
+_COLUMNS = ("section", "table", "setting", "order", "protocol", "method", "column", "mean", "interval", "seeds")
+#: What a file has near its beginning that hycal wrote.
+_FILE_MARKS = {
+    "markdown": b"Best in bold, second underlined",
+    "latex": b"% hycal bench report",
+    "csv": ",".join(_COLUMNS).encode(),
+    "html": PAGE_MARK,
+}
 #: How a form writes the best number of a column, the second, and a published number.
 _MARKS = {
     "markdown": ("**{}**", "<u>{}</u>", "<br>{}"),
@@ -37,14 +43,17 @@ _MARKS = {
 }
 
 
-def write_report(results: Results, folder: Path) -> dict[str, Path]:
+def write_report(results: Results, folder: Path, *, force: bool = False) -> dict[str, Path]:
     """Write the report of `results` to `folder`; return the files by form.
 
-    The same results give the same bytes.
+    The same results give the same bytes. `force` replaces files that hycal did not write.
     """
+    marks = {form: b"" if force else mark for form, mark in _FILE_MARKS.items()}
+    for form, name in FILES.items():
+        check_replaceable(folder / name, marks[form])
     sections = all_sections(results)
     for form, name in FILES.items():
-        write_whole(folder / name, render(form, sections).encode())
+        write_whole(folder / name, render(form, sections).encode(), mark=marks[form])
     return {form: folder / name for form, name in FILES.items()}
 
 
@@ -56,7 +65,7 @@ def render(form: str, sections: Sequence[Section], *, introduction: str = _INTRO
         templates = environment("hycal.bench.report", block=("<%", "%>"), variable=("<<", ">>"))
     else:
         templates = environment("hycal.bench.report")
-    templates.filters["tex"] = _tex
+    templates.filters |= {"tex": tex_text, "cell": markdown_cell, "visible": visible}
     text = templates.get_template(FILES[form]).render(
         title="hycal benchmark", introduction=introduction, sections=sections, cell=partial(_cell, *_MARKS[form])
     )
@@ -86,27 +95,18 @@ def _cell(best: str, second: str, published: str, table: ResultTable, value: Val
     return text + published.format(f"paper {theirs}{note}")
 
 
-def _tex(text: str) -> str:
-    for plain, escaped in _TEX.items():
-        text = text.replace(plain, escaped)
-    return text
-
-
 def _csv(sections: Iterable[Section]) -> str:
     """Return every number of every table, ours and the published one."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    about = ["section", "table", "setting", "order", "protocol", "method", "column"]
-    writer.writerow([*about, "mean", "interval", "seeds", "published", "published_interval", "published_error"])
+    lines = [[*_COLUMNS, "published", "published_interval", "published_error"]]
     for section in sections:
         for table in section.blocks:
             if isinstance(table, ResultTable):
                 for method, values in table.rows:
-                    writer.writerows(
+                    lines.extend(
                         [section.title, table.title, *_where(column), method, column.name, *_numbers(value)]
                         for column, value in zip(table.columns, values, strict=True)
                     )
-    return out.getvalue()
+    return "".join(f"{csv_line(line)}\n" for line in lines)
 
 
 def _where(column: Column) -> list[str]:
