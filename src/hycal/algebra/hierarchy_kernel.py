@@ -31,7 +31,7 @@ from scipy.linalg import cho_factor, cho_solve
 from hycal.algebra.discriminant import NO_SPREAD
 from hycal.validation import Floats
 
-_RIDGE = 0.3
+_RIDGE = 0.2
 _CHEAP = 1024  # samples of a domain whose regression costs less than its covariances
 _MOST = 4096  # samples of a domain that has a regression at all
 _MANY_SHOTS = 8  # samples of a class from which on the regression is worth more

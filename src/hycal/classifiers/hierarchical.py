@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hycal.encoders.onnx_graph import GraphBuilder
 
 _CLASS_WEIGHT = 0.05  # of either evidence for a class, where no sample can be held out
-_KERNEL_WEIGHT = 3.0  # of kernel evidence, likewise
+_KERNEL_WEIGHT = 5.0  # of kernel evidence, likewise
 _LEAST_KERNEL_WEIGHT = 0.25  # kernel evidence of a smaller weight is left out
 _DOMAIN_WEIGHT = 0.025  # of the evidence for a domain
 _CENTRES = np.array([_CLASS_WEIGHT, _CLASS_WEIGHT, _KERNEL_WEIGHT, 1.0])  # distance, direction, kernel, text
@@ -267,7 +267,8 @@ def _fitted_domain(
     held_out = evidence_in_own_domain(hierarchy.prior, domain, samples)
     members, kernel = _members(hierarchy, number, everything), None
     found: dict[int, npt.NDArray[Any]] = {0: held_out.distance(), 1: held_out.direction()}
-    if kernel_pays(len(members.rows), len(domain.columns)):
+    provable = text is None or len(samples.rows) > 0  # beside text, held-out samples must show the weight of the kernel
+    if provable and kernel_pays(len(members.rows), len(domain.columns)):
         own = np.searchsorted(domain.columns, members.own)
         kernel, found[2] = KernelRegression.fit(members.X, own, np.searchsorted(members.rows, samples.rows))
     if text is not None:
