@@ -84,6 +84,7 @@ _WITHOUT: Mapping[str, Callable[[], Any]] = {
     "whole": nullcontext,
     "without direction": lambda: _without_evidence(1),
     "without distance to classes": lambda: _without_evidence(0),
+    "without kernel": lambda: _replaced(kernel_pays=lambda samples, classes: False),
     "without shrinking of means": lambda: _hierarchy(_plain_means),
     "without fitted weights": lambda: _replaced(fit_weights=_fixed),
     "left-out samples stay in B": lambda: patch.object(hierarchy_held_out, "posterior_without", _posterior_with),
@@ -130,7 +131,7 @@ def _text_table() -> None:
         "without text": ("none", "whole"),
         **{
             name: ("auto", name)
-            for name in ("without direction", "without shrinking of means", "without fitted weights")
+            for name in ("without direction", "without kernel", "without shrinking of means", "without fitted weights")
         },
     }
     for row, (text, part) in rows.items():

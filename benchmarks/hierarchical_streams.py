@@ -40,6 +40,7 @@ SHOTS: Mapping[str, Mapping[str, int]] = {
 }
 METHODS: Mapping[str, Callable[[], IncrementalClassifier]] = {
     "HierarchicalHyCal": HierarchicalHyCal,
+    "domains found": lambda: HierarchicalHyCal(domains="found"),
     "HyCal": lambda: HyCal(fusion="image"),
     "NCM": NCM,
     "SLDA": SLDA,
@@ -58,6 +59,7 @@ TEXT: Mapping[str, Callable[[], IncrementalClassifier]] = {
     "GDA": GDA,
     "TipAdapter": TipAdapter,
     "DualRAIL": DualRAIL,
+    "PrimalRAIL": PrimalRAIL,
 }
 
 

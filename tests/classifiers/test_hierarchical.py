@@ -9,7 +9,9 @@ from hycal import GDA, HierarchicalHyCal, HyCal
 from hycal.bench.domains import load_domains
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import load_setting
+from hycal.state.selection import Selection
 from hycal.testing.streams import Stream, learn
+from hycal.uncertainty.leave_one_out import _scores_without
 
 STREAM = Stream.synthetic(3, shots=[[3, 1, 4], [2, 6, 7], [5, 5]], width=12)
 
@@ -23,7 +25,7 @@ def test_text_weighs_less_as_shots_grow():
         noisy = {k: t + 0.05 * rng.normal(size=24) for k, t in step.text.items()}
         text = {k: t / np.linalg.norm(t) for k, t in noisy.items()}
         fitted = HierarchicalHyCal().fit(step.X, list(step.y), domain="d", text=text).snapshot().value
-        distance, direction, names = fitted.weights.classes[0]
+        distance, direction, _, names = fitted.weights.classes[0]
         weights.append(names / (distance + direction))
     assert weights[1] < weights[0]
 
@@ -66,3 +68,61 @@ def test_beats_hycal_and_gda_on_real_embeddings(setting):
 def test_hardly_any_ridge_is_enough():
     stream = Stream.synthetic(0, shots=[[3, 2]], width=64)
     assert np.isfinite(learn(HierarchicalHyCal(ridge=1e-16), stream.steps).decision_function(stream.queries)).all()
+
+
+@pytest.mark.parametrize(("shots", "share"), [(2, 2 / 3), (5, 1 / 2), (9, 1 / 2)])
+def test_covariances_of_few_samples_have_more_of_the_identity(shots, share):
+    """4, 16 and 32 degrees of freedom in 64 dimensions: odds of sqrt(64/16) to 1, then even odds."""
+    stream = Stream.synthetic(0, shots=[[shots] * 4], width=64)
+    fitted = learn(HierarchicalHyCal(), stream.steps).snapshot()
+    centred = [record.samples.rows - record.samples.mean for record in fitted.records.ordered]
+    S = sum(rows.T @ rows for rows in centred) / (4 * (shots - 1))
+    expected = (1 - share) * S + share * np.trace(S) / 64 * np.eye(64)
+    np.testing.assert_allclose(fitted.value.hierarchy.prior.within, expected, atol=1e-6)
+
+
+def test_kernel_evidence_separates_classes_of_one_mean():
+    """Two rings around one point have equal means, which no covariance that they share tells apart."""
+    angles = np.linspace(0, 2 * np.pi, 60, endpoint=False)
+    radius = np.tile([0.15, 0.6], 30)
+    X = np.stack([radius * np.cos(angles), radius * np.sin(angles), np.ones(60)], axis=1)
+    clf = HierarchicalHyCal().fit(X[:40], (radius > 0.4)[:40].astype(int), domain="rings")
+    assert clf.score(X[40:], (radius > 0.4)[40:].astype(int)) > 0.9
+
+
+def test_kernel_evidence_without_weight_is_left_out():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 20)), np.repeat(np.arange(5), 40)  # nothing to learn
+    posterior = HierarchicalHyCal().fit(X, y, domain="noise").snapshot().value
+    assert posterior.kernels == (None,)
+    assert posterior.weights.classes[0, 2] == 0.0
+
+
+@pytest.mark.parametrize("domains", ["named", "found"])
+def test_held_out_scores_are_those_of_a_model_without_the_sample(domains):
+    """Up to the weights of evidence and what all data say, which stay and move little with one of many samples."""
+    stream = Stream.synthetic(2, shots=[[5] * 32, [4] * 32], width=10)
+    fitted = learn(HierarchicalHyCal(domains=domains), stream.steps)
+    current = fitted.snapshot()
+    assert all(kernel is not None for kernel in current.value.kernels)
+    samples = Selection.of(current.records)
+    chosen = np.arange(0, len(samples.rows), 17)
+    held_out = fitted.scores_without_each(current.value, current.records, samples.at(chosen))
+    again = np.stack([_scores_without(fitted, current.records, samples.at(np.array([at]))) for at in chosen])
+    within = fitted.score_rows(current.value, samples.X[chosen], None)
+    own = np.arange(len(chosen)), samples.own[chosen]
+    error = np.abs(np.exp(held_out[own]) - np.exp(again[own])).mean()
+    assert error < 0.05
+    assert error < 0.5 * np.abs(np.exp(within[own].astype(float)) - np.exp(again[own])).mean()
+
+
+def test_domains_are_found_without_names():
+    stream = Stream.synthetic(4, shots=[[4] * 20, [3] * 24, [5] * 20], width=16)
+    nameless = [replace(step, domain=None) for step in stream.steps]
+    found = learn(HierarchicalHyCal(), nameless)
+    assert len(found.snapshot().value.hierarchy.domains) == 4
+    assert set(found.domains_) == {""}
+    asked = learn(HierarchicalHyCal(domains="found"), stream.steps)
+    np.testing.assert_array_equal(found.decision_function(stream.queries), asked.decision_function(stream.queries))
+    one = learn(HierarchicalHyCal(), [replace(step, domain="all") for step in stream.steps])
+    assert len(one.snapshot().value.hierarchy.domains) == 1

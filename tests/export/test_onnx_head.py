@@ -76,6 +76,14 @@ def test_every_shape_of_the_hierarchy(text, shots):
     expect_same(model, stream.queries, onnx_head(model))
 
 
+def test_kernel_evidence_in_found_domains():
+    stream = Stream.synthetic(5, shots=[[4] * 32, [3] * 32], width=9)
+    model = learn(HierarchicalHyCal(domains="found"), stream.steps)
+    kernels = model.snapshot().value.kernels
+    assert len(kernels) == 4 and any(kernel is not None for kernel in kernels)
+    expect_same(model, stream.queries, onnx_head(model))
+
+
 def test_lengths_do_not_matter_and_linear_methods_are_linear():
     stream = Stream.synthetic(5, shots=[[3, 2], [4]], width=9)
     for method in (NCM(), NCM(metric="euclidean"), SLDA()):

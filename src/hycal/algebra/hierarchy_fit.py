@@ -36,7 +36,9 @@ _BETWEEN_STRENGTH = 0.25  # classes per dimension that the isotropic part of B i
 _LEAST_BETWEEN = 1e-3  # least variance of class means, in units of the variance within classes
 
 
-def fit_hierarchy(records: Records, *, strength: float, ridge: float) -> Hierarchy:
+def fit_hierarchy(
+    records: Records, *, strength: float, ridge: float, domain_of: npt.NDArray[np.intp] | None = None
+) -> Hierarchy:
     """Return the hierarchy of classes, domains and all data.
 
     Parameters
@@ -46,9 +48,12 @@ def fit_hierarchy(records: Records, *, strength: float, ridge: float) -> Hierarc
         tau in units of the dimension: how many samples W0 is worth to a domain.
     ridge : float
         e: the share of the identity in W0.
+    domain_of : ndarray of shape (C,), optional
+        Number of the domain of each class, from 0 on; by default the domains have the names in `records`.
     """
-    names, domain_of = np.unique(records.domains, return_inverse=True)
-    columns = [np.flatnonzero(domain_of == number) for number in range(len(names))]
+    if domain_of is None:
+        domain_of = np.unique(records.domains, return_inverse=True)[1]
+    columns = [np.flatnonzero(domain_of == number) for number in range(domain_of.max() + 1)]
     sizes = [int(records.counts[group].sum()) for group in columns]
     moments = map_parallel(lambda group: _Moments.of([records.ordered[column] for column in group]), columns, sizes)
     within = _Within.of(moments, strength * records.width, ridge)

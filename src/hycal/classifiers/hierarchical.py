@@ -1,4 +1,4 @@
-"""HierarchicalHyCal: directional and covariance evidence of classes in domains, weighted by held-out likelihood."""
+"""HierarchicalHyCal: several kinds of evidence for classes in domains, weighted by held-out likelihood."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from scipy.special import log_softmax
 from hycal.algebra.cost import Addition
 from hycal.algebra.hierarchy import Hierarchy
 from hycal.algebra.hierarchy_fit import fit_hierarchy
+from hycal.algebra.hierarchy_groups import domain_numbers
 from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_energies, held_out_evidence
+from hycal.algebra.hierarchy_kernel import KernelRegression, kernel_operations, kernel_pays
 from hycal.base import IncrementalClassifier
 from hycal.classifiers.families import LOGIT_SCALE
 from hycal.estimator import Interval, StrOptions
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
     from hycal.encoders.onnx_graph import GraphBuilder
 
 _CLASS_WEIGHT = 0.05  # of either evidence for a class, where no sample can be held out
-_DOMAIN_WEIGHT = 0.025  # of that for a domain
+_KERNEL_WEIGHT = 5.0  # of kernel evidence, likewise
+_LEAST_KERNEL_WEIGHT = 0.25  # kernel evidence of a smaller weight is left out
+_DOMAIN_WEIGHT = 0.025  # of the evidence for a domain
+_CENTRES = np.array([_CLASS_WEIGHT, _CLASS_WEIGHT, _KERNEL_WEIGHT, 1.0])  # distance, direction, kernel, text
 _PULL = 10.0  # nats: what doubling a weight costs, half of it
 _HELD_OUT = 200  # samples of a domain that its weights are fitted on
 _HELD_OUT_OF_DOMAIN = 40  # samples of a domain that the weight of domains is fitted on
@@ -38,7 +43,7 @@ _HELD_OUT_OF_DOMAIN = 40  # samples of a domain that the weight of domains is fi
 
 @dataclass(frozen=True, eq=False)
 class _Weights:
-    """Weights of evidence: in each domain of distance, direction and text, shape (G, 3); and that of domains."""
+    """Weights of evidence: of distance, direction, kernel and text in each domain, (G, 4); and that of domains."""
 
     classes: Doubles
     domain: float
@@ -46,9 +51,10 @@ class _Weights:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Domains and their classes, scaled text embeddings by domain, and the weights of all evidence."""
+    """Domains and their classes, the regression and the scaled texts of each domain, and the weights of evidence."""
 
     hierarchy: Hierarchy
+    kernels: tuple[KernelRegression | None, ...]
     texts: tuple[Floats | None, ...]
     weights: _Weights
 
@@ -61,25 +67,34 @@ class HierarchicalHyCal(IncrementalClassifier):
 
     .. math::
         e_c = z^\top s_c - \tfrac12 |s_c|^2, \quad
-        p(c \mid g, x) \propto \exp(\alpha_g e_c + \beta_g r_g z^\top u_c + 100 \, \kappa_g x^\top t_c), \quad
+        p(c \mid g, x) \propto \exp(\alpha_g e_c + \beta_g r_g z^\top u_c + \gamma_g f_c(x)
+            + 100 \, \kappa_g x^\top t_c), \quad
         p(g \mid x) \propto \exp(\omega (q_g + \max_c e_c))
 
-    with q_g the log density of the domain's covariance. The score is log p(g | x) + log p(c | g, x). The weights alpha,
-    beta, kappa and omega maximise the likelihood of training samples left out one by one; nothing else is fitted.
+    with q_g the log density of the domain's covariance and f_c a kernel regression on the samples of the domain. The
+    score is log p(g | x) + log p(c | g, x). The weights alpha, beta, gamma, kappa and omega maximise the likelihood of
+    training samples left out one by one; nothing else is fitted.
 
     Parameters
     ----------
     strength : float, default=1.0
         What the covariance of all data is worth to a domain, in samples per dimension.
     ridge : float in (0, 1], default=0.5
-        Share of the identity in the covariance of all data.
+        Share of the identity in the covariance of all data, from d/4 degrees of freedom on; it is larger below.
     text : {"auto", "none"}, default="auto"
         "auto" uses text in every domain of which all classes have one; "none" uses images alone.
+    domains : {"named", "found"}, default="named"
+        "named" takes the domains that were named, and groups classes that were learned without a name by their means;
+        "found" groups all classes.
 
     Notes
     -----
-    `hycal.algebra.hierarchy` has the derivation. Learning costs N d^2 + 14 d^3 operations, and 2/3 d^3 for each of G
-    domains; a query costs 2 d (G d + 2 C). One d x d matrix is held per domain and some for all data.
+    `hycal.algebra.hierarchy` has the derivation, `hycal.algebra.hierarchy_kernel` the regression, and
+    `hycal.algebra.hierarchy_groups` the groups. Learning costs N d^2 + 14 d^3 operations, 2/3 d^3 for each of G
+    domains, and N_g^3/3 + 2 N_g^2 (d + C_g) for the regression of a domain of N_g samples. A domain of more than 1,024
+    samples has a regression if its classes have eight or more on average; one of more than 4,096 has none. A query
+    costs 2 d (G d + 2 C), and 2 N_g (d + C_g) for each regression. One d x d matrix is held per domain and some for all
+    data.
 
     Examples
     --------
@@ -94,25 +109,30 @@ class HierarchicalHyCal(IncrementalClassifier):
         "strength": [Interval(Real, 0, None, closed="neither")],
         "ridge": [Interval(Real, 0, 1, closed="right")],
         "text": [StrOptions({"auto", "none"})],
+        "domains": [StrOptions({"named", "found"})],
     }
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "strength": (0.3, 0.5, 1.0, 2.0),
         "ridge": (0.2, 0.35, 0.5, 0.7),
     }
 
-    def __init__(self, *, strength: float = 1.0, ridge: float = 0.5, text: str = "auto") -> None:
+    def __init__(
+        self, *, strength: float = 1.0, ridge: float = 0.5, text: str = "auto", domains: str = "named"
+    ) -> None:
         self.strength = strength
         self.ridge = ridge
         self.text = text
+        self.domains = domains
 
     @classmethod
     def operations(cls, addition: Addition) -> float:
-        """Count the scatter of all samples, the basis of the global prior, and the white space of every domain."""
+        """Count the scatter of all samples, the global prior, and white space and regression of every domain."""
         N, C, d, G = addition.samples, addition.classes, addition.width, addition.domains
         prior = (1 + 1) / 3 * d**3 + 9 * d**3 + 4 * d**3  # Cholesky and inverse, eigendecomposition, two products
         means = 11 * C * d**2  # into the basis and back, and into the white space of their domain
         held_out = 2 * G * (_HELD_OUT + _HELD_OUT_OF_DOMAIN) * d**2
-        return N * d**2 + prior + means + G * (1 + 1) / 3 * d**3 + held_out
+        kernels = G * kernel_operations(N // G, C // G, d, _HELD_OUT)
+        return N * d**2 + prior + means + G * (1 + 1) / 3 * d**3 + held_out + kernels
 
     @property
     def fixed_temperature(self) -> float:
@@ -125,13 +145,18 @@ class HierarchicalHyCal(IncrementalClassifier):
             return self._fitted(records)
 
     def _fitted(self, records: Records) -> Posterior:
-        hierarchy = fit_hierarchy(records, strength=self.strength, ridge=self.ridge)
-        texts = tuple(self._texts(records, domain.columns) for domain in hierarchy.domains)
+        domain_of = domain_numbers(records, self.domains)
+        ridge = _identity_share(records, self.ridge)
+        hierarchy = fit_hierarchy(records, strength=self.strength, ridge=ridge, domain_of=domain_of)
         everything = Selection.of(records)
-        weights = _Weights(
-            _class_weights(records, everything, hierarchy, texts), _domain_weight(records, everything, hierarchy)
-        )
-        return Posterior(hierarchy, texts, weights)
+
+        def fit(number: int) -> tuple[KernelRegression | None, Floats | None, Doubles]:
+            text = self._texts(records, hierarchy.domains[number].columns)
+            return _fitted_domain(records, everything, hierarchy, number, text)
+
+        kernels, texts, weights = zip(*map_parallel(fit, range(len(hierarchy.domains)), hierarchy.sizes), strict=True)
+        domain_weight = _domain_weight(records, everything, hierarchy)
+        return Posterior(hierarchy, kernels, texts, _Weights(np.stack(weights), domain_weight))
 
     def _texts(self, records: Records, columns: npt.NDArray[np.intp]) -> Floats | None:
         texts = [records.ordered[column].text for column in columns]
@@ -146,15 +171,21 @@ class HierarchicalHyCal(IncrementalClassifier):
             graph,
             rows,
             posterior.hierarchy.domains,
+            posterior.kernels,
             posterior.texts,
             class_weights=posterior.weights.classes,
             domain_weight=posterior.weights.domain,
         )
 
     def scores_without_each(self, derived: Posterior, records: Records, samples: Selection) -> npt.NDArray[Any]:
-        """Weights of evidence and what all data say stay as they are."""
+        """Groups of classes, weights of evidence and what all data say stay as they are."""
         q, e = held_out_evidence(derived.hierarchy, samples)
-        return _log_posterior(derived, samples.X, q, e)
+        everything = Selection.of(records)
+        kernels = [
+            None if kernel is None else _held_out_by_kernel(kernel, derived.hierarchy, number, everything, samples)
+            for number, kernel in enumerate(derived.kernels)
+        ]
+        return _log_posterior(derived, samples.X, q, e, kernels)
 
     def score_rows(self, derived: Posterior, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
         """Return the log posterior of every class."""
@@ -166,24 +197,39 @@ class HierarchicalHyCal(IncrementalClassifier):
             e = np.empty((2, len(q), classes), np.float32)
             for number, domain in enumerate(derived.hierarchy.domains):
                 q[:, number], e[:, :, domain.columns] = domain.evidence(X[rows])
-            scores[rows] = _log_posterior(derived, X[rows], q, e)
+            kernels = [None if kernel is None else kernel(X[rows]) for kernel in derived.kernels]
+            scores[rows] = _log_posterior(derived, X[rows], q, e, kernels)
 
         run_in_chunks(score, len(X), numbers_per_row=3 * classes + X.shape[1])
         return scores if columns is None else scores[:, columns]
 
 
+def _identity_share(records: Records, ridge: float) -> float:
+    """Return e: `ridge` from v = d/4 degrees of freedom on; below, its odds grow by sqrt(d/4v)."""
+    freedom = max(int(records.counts.sum()) - len(records.counts), 1)
+    growth = max(1.0, float(np.sqrt(records.width / 4.0 / freedom)))
+    return ridge * growth / (ridge * growth + 1.0 - ridge)
+
+
 def _log_posterior(
-    derived: Posterior, X: Floats, q: npt.NDArray[np.floating], e: npt.NDArray[np.floating]
+    derived: Posterior,
+    X: Floats,
+    q: npt.NDArray[np.floating],
+    e: npt.NDArray[np.floating],
+    kernels: Sequence[Floats | None],
 ) -> npt.NDArray[Any]:
     """Return log p(g | x) + log p(c | g, x) from the evidence for domains and classes."""
     energies = np.empty_like(q)
     scores = np.empty_like(e[0])
     weights = derived.weights
-    for number, (domain, text) in enumerate(zip(derived.hierarchy.domains, derived.texts, strict=True)):
+    parts = zip(derived.hierarchy.domains, kernels, derived.texts, strict=True)
+    for number, (domain, kernel, text) in enumerate(parts):
         distance, direction = e[:, :, domain.columns]
         energies[:, number] = q[:, number] + distance.max(axis=1)
-        alpha, beta, kappa = weights.classes[number].astype(q.dtype)
+        alpha, beta, gamma, kappa = weights.classes[number].astype(q.dtype)
         evidence = alpha * distance + beta * direction
+        if kernel is not None:
+            evidence += gamma * kernel
         if text is not None:
             evidence += kappa * (X @ text.T)
         scores[:, domain.columns] = log_softmax(evidence, axis=1)
@@ -193,24 +239,46 @@ def _log_posterior(
     return scores
 
 
-def _class_weights(
-    records: Records, everything: Selection, hierarchy: Hierarchy, texts: Sequence[Floats | None]
-) -> Doubles:
-    """Return the weights in each domain under which held-out samples are most likely to be told from its classes."""
+def _members(hierarchy: Hierarchy, number: int, everything: Selection) -> Selection:
+    """Return the samples of one domain."""
+    return everything.at(np.flatnonzero(hierarchy.domain_of[everything.own] == number))
 
-    def fit(number: int) -> Doubles:
-        domain, vectors = hierarchy.domains[number], texts[number]
-        samples = everything.at(spread_rows(records, domain.columns, _HELD_OUT))
-        held_out = evidence_in_own_domain(hierarchy.prior, domain, samples)
-        evidence = [held_out.distance(), held_out.direction()]
-        if vectors is not None:
-            evidence.append((samples.X @ vectors.T).astype(np.float64))
-        centre = np.array([_CLASS_WEIGHT, _CLASS_WEIGHT, 1.0][: len(evidence)])
-        own = np.searchsorted(domain.columns, samples.own)
-        fitted = fit_weights(np.stack(evidence), own, Pull(centre, _PULL))
-        return np.concatenate([fitted, np.zeros(3 - len(fitted))])
 
-    return np.stack(map_parallel(fit, range(len(texts)), hierarchy.sizes))
+def _held_out_by_kernel(
+    kernel: KernelRegression, hierarchy: Hierarchy, number: int, everything: Selection, samples: Selection
+) -> Floats:
+    """Return the kernel evidence in one domain, (n, C_g), of samples, each without itself."""
+    evidence = kernel(samples.X)
+    own = np.flatnonzero(hierarchy.domain_of[samples.own] == number)
+    members = _members(hierarchy, number, everything)
+    evidence[own] = kernel.without_each(np.searchsorted(members.rows, samples.rows[own]))
+    return evidence
+
+
+def _fitted_domain(
+    records: Records, everything: Selection, hierarchy: Hierarchy, number: int, text: Floats | None
+) -> tuple[KernelRegression | None, Floats | None, Doubles]:
+    """Return the kernel regression of a domain if it is worth its cost, the text, and the weights of all evidence.
+
+    Under these weights, held-out samples are most likely to be told from the other classes of their domain.
+    """
+    domain = hierarchy.domains[number]
+    samples = everything.at(spread_rows(records, domain.columns, _HELD_OUT))
+    held_out = evidence_in_own_domain(hierarchy.prior, domain, samples)
+    members, kernel = _members(hierarchy, number, everything), None
+    found: dict[int, npt.NDArray[Any]] = {0: held_out.distance(), 1: held_out.direction()}
+    provable = text is None or len(samples.rows) > 0  # beside text, held-out samples must show the weight of the kernel
+    if provable and kernel_pays(len(members.rows), len(domain.columns)):
+        own = np.searchsorted(domain.columns, members.own)
+        kernel, found[2] = KernelRegression.fit(members.X, own, np.searchsorted(members.rows, samples.rows))
+    if text is not None:
+        found[3] = samples.X @ text.T
+    kinds, evidence, weights = list(found), np.stack(list(found.values())), np.zeros(len(_CENTRES))
+    own = np.searchsorted(domain.columns, samples.own)
+    weights[kinds] = fit_weights(evidence, own, Pull(_CENTRES[kinds], _PULL))
+    if weights[2] < _LEAST_KERNEL_WEIGHT:
+        kernel, weights[2] = None, 0.0
+    return kernel, text, weights
 
 
 def _domain_weight(records: Records, everything: Selection, hierarchy: Hierarchy) -> float:

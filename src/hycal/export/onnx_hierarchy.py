@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hycal.algebra.hierarchy import DomainGaussians, Reals
+from hycal.algebra.hierarchy_kernel import KernelRegression
 from hycal.validation import Doubles, Floats
 
 if TYPE_CHECKING:
@@ -18,16 +19,14 @@ def hierarchical_scores(
     build: GraphBuilder,
     rows: str,
     domains: Sequence[DomainGaussians],
+    kernels: Sequence[KernelRegression | None],
     texts: Sequence[Floats | None],
     *,
     class_weights: Doubles,
     domain_weight: float,
 ) -> str:
     """Add the nodes that score unit rows; the classes come in the order of the model."""
-    parts = [
-        _domain(build, rows, domain, text, of_classes)
-        for domain, text, of_classes in zip(domains, texts, class_weights, strict=True)
-    ]
+    parts = [_domain(build, rows, *part) for part in zip(domains, kernels, texts, class_weights, strict=True)]
     energies = build.node("Concat", *(energy for energy, _ in parts), axis=1)
     of_domains = build.node("LogSoftmax", build.node("Mul", energies, build.number(domain_weight)), axis=1)
     scores = [
@@ -39,7 +38,12 @@ def hierarchical_scores(
 
 
 def _domain(
-    build: GraphBuilder, rows: str, domain: DomainGaussians, text: Floats | None, weights: Reals
+    build: GraphBuilder,
+    rows: str,
+    domain: DomainGaussians,
+    kernel: KernelRegression | None,
+    text: Floats | None,
+    weights: Reals,
 ) -> tuple[str, str]:
     """Return the log density of the best class, (n, 1), and the log posterior of classes within the domain."""
     white = build.affine(rows, domain.whitening.T, -domain.centre @ domain.whitening)
@@ -47,8 +51,14 @@ def _domain(
     squares = build.node("ReduceSumSquare", white, axes=[1], keepdims=1)
     density = build.node("Sub", build.node("Mul", squares, build.number(-0.5)), build.number(domain.log_det))
     best = build.node("ReduceMax", build.affine(white, by_distance, offset), axes=[1], keepdims=1)
-    alpha, beta, kappa = weights
+    alpha, beta, gamma, kappa = weights
     evidence = build.affine(white, alpha * by_distance + beta * by_direction, alpha * offset)
+    if kernel is not None:
+        scale = 2.0 / kernel.variance
+        exponents = build.affine(rows, scale * kernel.samples, np.full(len(kernel.samples), -scale))
+        weighted = gamma * kernel.coefficients.T
+        by_kernel = build.affine(build.node("Exp", exponents), weighted, np.zeros(len(weighted)))
+        evidence = build.node("Add", evidence, by_kernel)
     if text is not None:
         evidence = build.node("Add", evidence, build.affine(rows, kappa * text, np.zeros(len(text))))
     return build.node("Add", density, best), build.node("LogSoftmax", evidence, axis=1)

@@ -1,0 +1,96 @@
+"""Kernel evidence for the classes of a domain: ridge regression of their one-hot labels on the domain's own samples.
+
+The Gaussians of `hycal.algebra.hierarchy` share one covariance in a domain, so what they say of a class is linear in
+the query. The regression follows classes of any shape.
+
+    f(x) = k(x)'A^-1 Y        k(x)_i = exp(-|x - x_i|^2/t)        A = K + r D
+
+D gives every class the same weight: the ridge of a sample grows with the number of samples of its class. A sample that
+is left out has f_i = y_i - (A^-1 Y)_i/(A^-1)_ii; t and D stay. All is float32, for r keeps A well conditioned.
+
+    symbol   field          shape       meaning (domain g of N_g samples and C_g classes)
+    x_i      samples        (N_g, d)    the samples, unit vectors
+             own            (N_g,)      position of the class of each sample in the domain
+    t        variance       scalar      mean squared distance of the samples from their mean
+    Y                       (N_g, C_g)  one-hot labels
+    K                       (N_g, N_g)  kernel of the samples with themselves
+    r                       scalar      ridge
+    D                       (N_g, N_g)  diagonal: K_c C_g/N_g for a sample of a class of K_c
+    A^-1 Y   coefficients   (N_g, C_g)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_factor, cho_solve
+
+from hycal.algebra.discriminant import NO_SPREAD
+from hycal.validation import Floats
+
+_RIDGE = 0.2
+_CHEAP = 1024  # samples of a domain whose regression costs less than its covariances
+_MOST = 4096  # samples of a domain that has a regression at all
+_MANY_SHOTS = 8  # samples of a class from which on the regression is worth more
+
+
+def kernel_pays(samples: int, classes: int) -> bool:
+    """Whether a domain of so many samples and classes has a regression, which costs samples^3/3 operations."""
+    return classes > 1 and (samples <= _CHEAP or _MANY_SHOTS * classes <= samples <= _MOST)
+
+
+def kernel_operations(samples: int, classes: int, width: int, held_out: int) -> float:
+    """Return the operations of `KernelRegression.fit`: the kernel, its Cholesky factor, and the solutions."""
+    if not kernel_pays(samples, classes):
+        return 0.0
+    return samples**2 * (2.0 * width + samples / 3.0 + 2.0 * (classes + held_out))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRegression:
+    """The regression of one domain. The table above describes the arrays."""
+
+    samples: Floats
+    own: npt.NDArray[np.intp]
+    variance: float
+    coefficients: Floats
+
+    @classmethod
+    def fit(
+        cls, samples: Floats, own: npt.NDArray[np.intp], held_out: npt.NDArray[np.intp]
+    ) -> tuple[KernelRegression, Floats]:
+        """Return the regression, and f of the samples at `held_out`, each without itself, (n, C_g)."""
+        deviations = samples - samples.mean(axis=0)
+        variance = max(float(np.mean(np.sum(deviations**2, axis=1))), NO_SPREAD)
+        counts, each = np.bincount(own), np.arange(len(held_out))
+        Y = np.eye(len(counts), dtype=np.float32)[own]
+        units = np.zeros((len(samples), len(held_out)), np.float32)
+        units[held_out, each] = 1.0
+        A = _kernel(samples, samples, variance)
+        A.flat[:: len(A) + 1] += (_RIDGE * counts / counts.mean()).astype(np.float32)[own]
+        factor: Any = cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
+        coefficients, inverse = np.split(
+            cho_solve(factor, np.concatenate([Y, units], axis=1), check_finite=False), [Y.shape[1]], axis=1
+        )
+        f = Y[held_out] - coefficients[held_out] / inverse[held_out, each][:, None]
+        return cls(samples, own, variance, np.ascontiguousarray(coefficients)), f
+
+    def without_each(self, held_out: npt.NDArray[np.intp]) -> Floats:
+        """Return f of the samples at `held_out`, each without itself; this factorises A again."""
+        return self.fit(self.samples, self.own, held_out)[1]
+
+    def __call__(self, X: Floats) -> Floats:
+        """Return f of queries, (n, C_g)."""
+        f: Floats = _kernel(X, self.samples, self.variance) @ self.coefficients
+        return f
+
+
+def _kernel(X: Floats, samples: Floats, variance: float) -> Floats:
+    """Return k of each row of X, (n, N_g); between unit vectors |x - y|^2 is 2 - 2 x.y."""
+    K: Floats = X @ samples.T
+    K -= np.float32(1.0)
+    K *= np.float32(2.0 / variance)
+    return np.exp(K, out=K)
