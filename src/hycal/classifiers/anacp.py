@@ -80,11 +80,11 @@ class AnaCP(IncrementalClassifier):
 
     Notes
     -----
-    Read from the authors' code. This is the form for all samples at once, equal to theirs for one call; theirs adds
-    the 10^-4 at the first call only and weights later calls otherwise. Two more differences: a direction in which the
-    class means do not differ is left as it is (published: moved by 1 along a vector that the decomposition picks), and
-    all classes have the same Gaussian deviations, so that labels and calls make no difference. Without a second session
-    there is no first-session adaptation of the encoder here.
+    Read from the authors' code. This is the form for all samples at once, equal to theirs for one call; theirs adds the
+    10^-4 at the first call only and weights later calls otherwise. Two more differences: a direction in which the class
+    means do not differ is left as it is (published: moved by 1 along a vector that the decomposition picks), and all
+    classes have the same Gaussian deviations, so that labels and calls make no difference. The authors also adapt the
+    encoder in the first session; here it is frozen.
 
     Learning costs O(H N M min(N, M) + R C M min(R C, M)) for H heads and R Gaussian samples of each of C classes, a
     query 4 H M d + 2 M (d + C) operations. Leave-one-out has no closed form: up to a tenth of each class is left out at
