@@ -114,7 +114,7 @@ class AnaCP(IncrementalClassifier):
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"ridge": (1.0, 10.0, 100.0, 1000.0)}
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "official": {"n_components": 5000, "heads": 3, "ridge": 100.0, "replay": 100},
-        "robust": {"n_components": 2000, "replay": 20},
+        "robust": {"n_components": 2000, "heads": 3, "replay": 20},
     }
 
     def __init__(
