@@ -134,8 +134,8 @@ class AnaCP(IncrementalClassifier):
 
     @classmethod
     def operations(cls, addition: Addition) -> float:
-        """Count three projections of all samples, and the regression on a hundred Gaussian samples of each class."""
-        d, M, drawn = addition.width, addition.features, 100 * addition.classes
+        """Count three projections of all samples, and the regression on twenty Gaussian samples of each class."""
+        d, M, drawn = addition.width, addition.features, 20 * addition.classes
         projections = 3 * (2 * addition.samples * d * M + regression(addition.samples, M, d))
         return projections + drawn * M * (3 * 4 * d + 2 * d) + regression(drawn, M, addition.classes)
 
