@@ -331,7 +331,8 @@ class IncrementalClassifier(Estimator):
         """Return the score of every learned sample by the model that never saw it.
 
         Exact, except for what a method keeps as it is: parameters that it chose itself, and in HierarchicalHyCal the
-        weights of evidence and part of the global prior. `rows` are positions of samples, or a mask of all, counted
+        weights of evidence and part of the global prior. A method without a closed form may leave out up to a tenth of
+        each class at once; its notes say so. `rows` are positions of samples, or a mask of all, counted
         class after class in the order of `classes_`; all by default.
         """
         snapshot = self.snapshot()

@@ -106,8 +106,9 @@ def test_forgetting_is_exact_and_for_good_leaves_nothing(tmp_path):
         project.undo()
 
 
-def test_renaming_changes_no_answer(tmp_path):
-    project = pets_and_cars(tmp_path / "p.hycal")
+@pytest.mark.parametrize("options", [{}, {"method": "TEEN", "parameters": {"shift": 0.5}}], ids=["HyCal", "TEEN"])
+def test_renaming_changes_no_answer(tmp_path, options):
+    project = pets_and_cars(tmp_path / "p.hycal", **options)
     queries = np.stack([example("pets/cat", n).row for n in range(6)])
     before = dict(zip(project.state.labels, project.state.classifier.decision_function(queries).T, strict=True))
     project.rename("pets/cat", "tiger")

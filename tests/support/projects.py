@@ -31,8 +31,8 @@ def new_project(path: Path, **options: object) -> Project:
     return Project(path, empty_state(SPACE, has_text=False, **options))  # type: ignore[arg-type]
 
 
-def pets_and_cars(path: Path) -> Project:
-    project = new_project(path)
+def pets_and_cars(path: Path, **options: object) -> Project:
+    project = new_project(path, **options)
     project.learn([*arrivals("pets/cat", 1, 2, 3), *arrivals("pets/dog", 1, 2)])
     project.learn([*arrivals("cars/mini", 1, 2, 3, 4), *arrivals("cars/cat", 1, 2)])
     return project

@@ -80,11 +80,11 @@ class AnaCP(IncrementalClassifier):
 
     Notes
     -----
-    Read from the authors' code. This is the form for all samples at once, equal to theirs for one call; theirs adds
-    the 10^-4 at the first call only and weights later calls otherwise. Two more differences: a direction in which the
-    class means do not differ is left as it is (published: moved by 1 along a vector that the decomposition picks), and
-    all classes have the same Gaussian deviations, so that labels and calls make no difference. Without a second session
-    there is no first-session adaptation of the encoder here.
+    Read from the authors' code. This is the form for all samples at once, equal to theirs for one call; theirs adds the
+    10^-4 at the first call only and weights later calls otherwise. Two more differences: a direction in which the class
+    means do not differ is left as it is (published: moved by 1 along a vector that the decomposition picks), and all
+    classes have the same Gaussian deviations, so that labels and calls make no difference. The authors also adapt the
+    encoder in the first session; here it is frozen.
 
     Learning costs O(H N M min(N, M) + R C M min(R C, M)) for H heads and R Gaussian samples of each of C classes, a
     query 4 H M d + 2 M (d + C) operations. Leave-one-out has no closed form: up to a tenth of each class is left out at
@@ -114,7 +114,7 @@ class AnaCP(IncrementalClassifier):
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"ridge": (1.0, 10.0, 100.0, 1000.0)}
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "official": {"n_components": 5000, "heads": 3, "ridge": 100.0, "replay": 100},
-        "robust": {},
+        "robust": {"n_components": 2000, "heads": 3, "replay": 20},
     }
 
     def __init__(
@@ -134,8 +134,8 @@ class AnaCP(IncrementalClassifier):
 
     @classmethod
     def operations(cls, addition: Addition) -> float:
-        """Count three projections of all samples, and the regression on a hundred Gaussian samples of each class."""
-        d, M, drawn = addition.width, addition.features, 100 * addition.classes
+        """Count three projections of all samples, and the regression on twenty Gaussian samples of each class."""
+        d, M, drawn = addition.width, addition.features, 20 * addition.classes
         projections = 3 * (2 * addition.samples * d * M + regression(addition.samples, M, d))
         return projections + drawn * M * (3 * 4 * d + 2 * d) + regression(drawn, M, addition.classes)
 

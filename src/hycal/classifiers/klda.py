@@ -87,7 +87,7 @@ class KLDA(IncrementalClassifier):
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "official": {"n_components": 5000, "ensemble": 5, "mode": "faithful"},
         "hycal-paper": {"n_components": 1024, "ensemble": 1, "mode": "faithful"},
-        "robust": {"mode": "regularised", "reg": 1e-3},
+        "robust": {"n_components": 5000, "mode": "regularised", "reg": 1e-3},
     }
 
     def __init__(

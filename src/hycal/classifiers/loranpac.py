@@ -117,7 +117,7 @@ class LoRanPAC(IncrementalClassifier):
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"truncation": (0.0, 0.1, 0.25, 0.5, 0.7, 0.8, 0.9)}
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "official": {"n_components": 100000, "truncation": 0.25},
-        "robust": {},
+        "robust": {"n_components": None},
     }
 
     def __init__(self, *, n_components: int | None = None, truncation: float = 0.25, random_state: int = 0) -> None:

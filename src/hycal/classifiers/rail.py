@@ -174,7 +174,7 @@ class PrimalRAIL(_RAIL):
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "official": {"n_components": 15000, "ridge": 0.1, "fusion_weight": 0.8},
         "hycal-paper": {"n_components": 1024, "ridge": 0.1, "fusion_weight": 0.8},
-        "robust": {},
+        "robust": {"n_components": 15000},
     }
 
     def __init__(

@@ -24,6 +24,7 @@ from hycal.state.selection import Selection
 from hycal.state.steps import Step
 from hycal.validation import Doubles, Floats, Label
 
+_AT_ONCE = 16  # covariances that are calibrated together
 _DEPENDS = "the classes of the first call are the base, so it depends on how the stream was cut into calls"
 
 
@@ -243,11 +244,13 @@ class TEEN(IncrementalClassifier):
         deviations = WithinClass.of(records.stacked(), records.counts).deviations
         parts = np.split(deviations, np.cumsum(records.counts)[:-1])
         covariances = np.stack([part.T @ part / max(len(part) - 1, 1) for part in parts])
-        sources = np.flatnonzero(weights.any(axis=0))
+        flat, drawn_to = covariances.reshape(len(parts), -1), np.flatnonzero(weights.any(axis=0))
+        sources = flat[drawn_to]
         matrices = np.empty_like(covariances)
-        for c, own in enumerate(covariances):
-            calibrated = own + np.tensordot(weights[c, sources], covariances[sources], axes=1)
-            matrices[c] = _row_correlations_inverse(calibrated, self.ridge)
+        for start in range(0, len(parts), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            added = (weights[some, drawn_to] @ sources).reshape(covariances[some].shape)
+            matrices[some] = [_row_correlations_inverse(each, self.ridge) for each in covariances[some] + added]
         return matrices
 
     def score_rows(self, derived: LinearHead | _Distances, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
