@@ -50,7 +50,7 @@ class Target:
         except HyCalError:
             return "refused"
         except Exception as error:  # any other error is a finding
-            return f"uncaught {type(error).__name__}"
+            return f"uncaught {error!r}"
         finally:
             shutil.rmtree(self.folder)
             aside.rename(self.folder)

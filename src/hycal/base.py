@@ -143,7 +143,7 @@ class IncrementalClassifier(Estimator):
         if not self.scores_announced:
             records.check_seen(type(self).__name__)
         needed = self.least_bytes(records) if records.by_label else 0
-        if needed > machine_bytes():
+        if needed and needed > machine_bytes():
             raise HyCalError(
                 f"{self} needs {needed / 2**30:,.0f} GiB at least for this model; this machine has "
                 f"{machine_bytes() / 2**30:,.0f}. Nothing was computed; choose smaller parameters."

@@ -191,6 +191,7 @@ HOSTILE = {
     "a label of another kind": (lambda h, t: h["shelves"].append([7, None]), "Labels mix"),
     "text that is no Unicode": (lambda h, t: h["entry"].__setitem__(2, "\ud800"), "malformed frame"),
     "a memo that is not finite": (lambda h, t: h.update(memo={"ridge": float("inf")}), "malformed frame"),
+    "a memo that is no object": (lambda h, t: h.update(memo=[]), "malformed frame"),
     "an entry that is no text": (lambda h, t: h["entry"].__setitem__(1, 3), "malformed frame"),
 }
 
@@ -250,6 +251,39 @@ def test_forgetting_for_good_leaves_no_journal(tmp_path):
     target.undo()
     target.forget_for_good(gone.key)
     assert not journal_of(path).exists() and gone.row.tobytes() not in path.read_bytes()
+
+
+def bytes_in(folder):
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+def test_a_forgetting_that_was_killed_before_the_journal_went_leaves_nothing_either(tmp_path, monkeypatch):
+    path, gone = tmp_path / "p.hycal", example("d1/c1", 4)
+    target = journaled(path)
+    target.learn(arrivals("d1/c1", 4, 5))
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Project, "_drop_journal", killed)
+        with pytest.raises(KeyboardInterrupt):
+            target.forget_for_good(gone.key)
+    assert gone.key in Project(path).state.label_of, "the journal goes first, so it can be done again"
+    Project(path).forget_for_good(gone.key)
+    assert gone.row.tobytes() not in bytes_in(tmp_path) and gone.thumbnail not in bytes_in(tmp_path)
+
+
+def test_what_killed_writers_left_goes_also_if_the_image_is_gone_already(tmp_path):
+    path, gone = tmp_path / "p.hycal", example("d0/c0", 1)
+    target = journaled(path)
+    target.forget_for_good(gone.key)
+    left = tmp_path / ".p.hycal.0123.part"
+    left.mkdir()
+    (left / "content").write_bytes(gone.row.tobytes())
+    with pytest.raises(HyCalError, match="There is no class"):
+        target.forget_for_good(gone.key)
+    assert gone.row.tobytes() not in bytes_in(tmp_path)
 
 
 def test_other_writers_and_long_journals(tmp_path, monkeypatch):

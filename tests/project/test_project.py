@@ -151,6 +151,14 @@ def test_models_learned_elsewhere_may_hold_an_image_twice(tmp_path):
     assert project.state.label_of[identity] == "a" and project.forget(identity).images == {"a": 2}
 
 
+def test_an_image_is_forgotten_for_good_in_every_class_that_has_it(tmp_path):
+    row, other = example("a/x", 1).row, example("a/x", 2).row
+    HyCal(fusion="image").fit([row, row, other], ["a", "b", "c"]).save(tmp_path / "m.hycal")
+    project = Project(tmp_path / "m.hycal")
+    assert project.forget_for_good(project.state.classes["a"].examples[0].identity).images == {"a": 1, "b": 1}
+    assert row.tobytes() not in (tmp_path / "m.hycal").read_bytes() and project.state.labels == ("c",)
+
+
 def test_bad_embeddings_change_nothing(tmp_path):
     project = pets_and_cars(tmp_path / "p.hycal")
     before = (tmp_path / "p.hycal").read_bytes()

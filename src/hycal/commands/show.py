@@ -139,4 +139,4 @@ def _counts(state: State, domain: str) -> dict[str, int]:
 
 def _entry(entry: HistoryEntry) -> dict[str, Any]:
     fields = ("when", "action", "what", "before", "after")
-    return {**{name: getattr(entry, name) for name in fields}, "undoable": entry.undo is not None}
+    return {"change": entry.id, **{name: getattr(entry, name) for name in fields}, "undoable": entry.undo is not None}

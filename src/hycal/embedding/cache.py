@@ -14,7 +14,7 @@ import re
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from sqlite3 import Connection
+from sqlite3 import Connection, DatabaseError
 from types import TracebackType
 from typing import Self
 
@@ -181,13 +181,15 @@ class EmbeddingCache:
             if row is None:
                 added = "INSERT INTO spaces (fingerprint, dimension) VALUES (?, ?) RETURNING id, dimension"
                 row = self._index.execute(added, (self.fingerprint, self.dimension)).fetchone()
-        space, dimension = row
+            space, dimension = row
+            if type(space) is not int:
+                raise DatabaseError("a space has no number, so the index is damaged")
         if dimension != self.dimension:
             raise HyCalError(
                 f"The cache {self.folder} holds {dimension}-dimensional rows for this encoder, which now gives "
                 f"{self.dimension}. One fingerprint means one space: check the encoder, or use an empty folder."
             )
-        return int(space)
+        return space
 
     def _drop_damaged(self) -> None:
         """Remove damaged entries, those of missing or changed shards, and the files without an entry.

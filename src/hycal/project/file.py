@@ -94,7 +94,7 @@ def state_of(content: Content) -> State:
             f"The project in the model file is malformed: {error!r}. Restore it from a copy."
         ) from None
     complete = content.manifest["parameters"] == classifier.get_params(deep=False)  # else its hash was another one
-    if content.manifest["version"] == 1 and complete and history and history[-1].after != state.hash:
+    if content.manifest.get("version") == 1 and complete and history and history[-1].after != state.hash:
         raise ModelFileError(  # version 1 has no checksums
             f"The model file is damaged: it holds the model {state.hash}, and its history ends with "
             f"{history[-1].after}. Restore it from a copy."

@@ -177,6 +177,8 @@ def _header(content: bytes, source: Path) -> dict[str, Any]:
         header: dict[str, Any] = parse_json(parse_json(content[_LENGTH : _LENGTH + length])["__metadata__"][_KEY])
         if type(header["version"]) is not int or [type(field) for field in header["entry"]] != [str] * 5:
             raise TypeError("a version that is no number, or an entry that is no text")
+        if not isinstance(header["memo"], dict):
+            raise TypeError("a memo that is no object")
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(
             f"The journal {source} has a malformed frame: {error!r}. {_ADVICE.format(source)}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hycal.errors import HyCalError
+from hycal.project.examples import ClassExamples
 from hycal.project.labels import split_label
 from hycal.project.state import State
 from hycal.validation import Label, normal_name
@@ -58,10 +59,16 @@ def find_class(state: State, name: str) -> Target:
 
 
 def image(state: State, identity: bytes) -> Target:
-    """Return the image of this content hash."""
+    """Return the image of this content hash, in every class that has it: in a model learned elsewhere, several may."""
     if identity not in state.label_of:
         raise HyCalError(f"The model does not know the image {identity.hex()[:12]}, so nothing was changed.")
-    return Target("image", identity.hex(), {state.label_of[identity]: (identity,)})
+    several = len(state.label_of) < state.n_images
+    labels = [label for label in state.labels if several and _holds(state.classes[label], identity)]
+    return Target("image", identity.hex(), dict.fromkeys(labels or [state.label_of[identity]], (identity,)))
+
+
+def _holds(class_: ClassExamples, identity: bytes) -> bool:
+    return any(example.identity == identity for example in class_.examples)
 
 
 def own_labels(state: State, names: Iterable[Label]) -> dict[Label, Label]:

@@ -185,13 +185,13 @@ class Project:
             receipt = self.change(step, whole=True)  # a journal would keep the images
         finally:
             cleared = clear_drafts(self.path, seconds=self._seconds)
+        with self._refreshing:
+            self._seen = self._read()  # the state so far shares arrays with the one before, and what it derived
         if not cleared:
             raise LockedError(
                 f"The images are forgotten in {self.path}, but another program is still writing the model as it was "
                 "before, to a file that will not be used. Do it again: the file is removed once that program ends."
             )
-        with self._refreshing:
-            self._seen = self._read()  # the state so far shares arrays with the one before, and what it derived
         return receipt
 
     def rename(self, old: str, new: str) -> Receipt:

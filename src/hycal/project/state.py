@@ -172,10 +172,11 @@ class State:
         return digest.hexdigest()
 
     @property
-    def kind(self) -> tuple[str, str | None, int, Mapping[str, Any]]:
+    def kind(self) -> tuple[str, str | None, int, str]:
         """What stays as it is while a project lives: method, fingerprint of the encoder, width, and parameters."""
         classifier, space = self.classifier, self.space
-        return type(classifier).__name__, space.fingerprint, space.dimension, classifier.get_params(deep=False)
+        parameters = json.dumps(classifier.get_params(deep=False), sort_keys=True)
+        return type(classifier).__name__, space.fingerprint, space.dimension, parameters
 
     @property
     def memo(self) -> Mapping[str, Any]:

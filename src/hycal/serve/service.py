@@ -242,11 +242,12 @@ class Service:
             forgotten.update(lost)
             forget_images(embeddings_folder(), lost)
 
-        receipt = self.project.forget_for_good(target, erase)
-        self.recent.drop(forgotten)
-        for cached in (self._advice, self._map, self._temperature, self._familiarity):
-            cached.clear(self.project.state.version)
-        return receipt
+        try:
+            return self.project.forget_for_good(target, erase)
+        finally:
+            self.recent.drop(forgotten)
+            for cached in (self._advice, self._map, self._temperature, self._familiarity):
+                cached.clear(self.project.state.version)
 
     def rename(self, old: str, new: str) -> Receipt:
         """Rename a class or a domain."""
