@@ -51,7 +51,15 @@ def test_equal_samples_have_a_regression():
 
 @pytest.mark.parametrize(
     ("count", "classes", "pays"),
-    [(5, 1, False), (2, 2, True), (1024, 1000, True), (1985, 397, False), (3136, 196, True), (5000, 10, False)],
+    [
+        (5, 1, False),
+        (2, 2, True),
+        (1024, 1000, True),
+        (1985, 397, False),
+        (3136, 196, True),
+        (1960, 196, False),
+        (5000, 10, False),
+    ],
 )
 def test_large_domains_need_many_images_of_a_class(count, classes, pays):
     assert kernel_pays(count, classes) == pays

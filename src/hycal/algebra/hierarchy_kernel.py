@@ -32,9 +32,9 @@ from hycal.algebra.discriminant import NO_SPREAD
 from hycal.validation import Floats
 
 _RIDGE = 0.2
-_CHEAP = 1024  # samples of a domain whose regression costs less than its covariances
-_MOST = 4096  # samples of a domain that has a regression at all
-_MANY_SHOTS = 8  # samples of a class from which on the regression is worth more
+_CHEAP = 1024  # samples of a domain that always has a regression
+_MOST = 4096  # samples of the largest domain that has one
+_MANY_SHOTS = 12  # samples of a class, on average, that are worth the cost of a larger domain
 
 
 def kernel_pays(samples: int, classes: int) -> bool:

@@ -92,7 +92,7 @@ class HierarchicalHyCal(IncrementalClassifier):
     `hycal.algebra.hierarchy` has the derivation, `hycal.algebra.hierarchy_kernel` the regression, and
     `hycal.algebra.hierarchy_groups` the groups. Learning costs N d^2 + 14 d^3 operations, 2/3 d^3 for each of G
     domains, and N_g^3/3 + 2 N_g^2 (d + C_g) for the regression of a domain of N_g samples. A domain of more than 1,024
-    samples has a regression if its classes have eight or more on average; one of more than 4,096 has none. A query
+    samples has a regression if its classes have twelve or more on average; one of more than 4,096 has none. A query
     costs 2 d (G d + 2 C), and 2 N_g (d + C_g) for each regression. One d x d matrix is held per domain and some for all
     data.
 
