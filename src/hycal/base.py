@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.algebra.cost import Addition, machine_bytes
-from hycal.algebra.scores import probabilities
 from hycal.errors import HyCalError
 from hycal.estimator import Estimator
 from hycal.state.records import Records
@@ -29,8 +28,8 @@ from hycal.state.steps import Step
 from hycal.storage import model_file
 from hycal.storage.atomic import check_replaceable
 from hycal.storage.codec import content_of
+from hycal.uncertainty.calibration import Calibration
 from hycal.uncertainty.leave_one_out import HeldOutScores, has_closed_form, score_held_out
-from hycal.uncertainty.temperature import Calibration
 from hycal.uncertainty.tuning import choose_parameters
 from hycal.uncertainty.unknown import Familiarity, check_share, rejected
 from hycal.validation import Doubles, Floats, Label, check_label, check_labels, check_queries, check_samples, check_text
@@ -289,13 +288,15 @@ class IncrementalClassifier(Estimator):
         return float(np.average(self.predict(X) == np.asarray(y), weights=weights))
 
     def predict_proba(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> Doubles:
-        """Return class probabilities, shape (n, C), calibrated on held-out training samples.
+        """Return class probabilities, shape (n, C), calibrated on held-out training samples and on small problems.
 
-        They are the softmax of `decision_function` divided by `temperature_`. The first call after a change holds out
-        up to 1,000 samples; where a method has no closed form for that, 30, and derives a model for each.
+        They are the softmax of `decision_function` divided by `temperature_`. A share of 1/(2 (n + 1)), with n the
+        number of learned samples, is spread evenly over the classes: n samples cannot show that there are no errors.
+        The first call after a change holds out up to 1,000 samples; where a method has no closed form for that, 30, and
+        derives a model for each.
         """
         snapshot = self.snapshot()
-        return probabilities(self._answer(snapshot, X, classes)[0], self._calibration(snapshot).temperature)
+        return self._calibration(snapshot).probabilities(self._answer(snapshot, X, classes)[0])
 
     def predict_set(
         self, X: npt.ArrayLike, coverage: float = 0.9, classes: Iterable[Any] | None = None
@@ -310,7 +311,7 @@ class IncrementalClassifier(Estimator):
         snapshot = self.snapshot()
         scores, labels = self._answer(snapshot, X, classes)
         calibration = self._calibration(snapshot)
-        chances = probabilities(scores, calibration.temperature)
+        chances = calibration.probabilities(scores)
         sizes = calibration.sets(chances, coverage).sum(axis=1)
         return [labels[np.argsort(-row, kind="stable")[:size]] for row, size in zip(chances, sizes, strict=True)]
 
@@ -412,9 +413,14 @@ class IncrementalClassifier(Estimator):
         return self.records_.nbytes
 
     @property
+    def calibration_(self) -> Calibration:
+        """What turns scores into probabilities."""
+        return self._calibration(self.snapshot())
+
+    @property
     def temperature_(self) -> float:
-        """What scores are divided by in `predict_proba`: maximises the likelihood of held-out samples."""
-        return self._calibration(self.snapshot()).temperature
+        """What scores are divided by in `predict_proba`: fitted to held-out samples, with a prior."""
+        return self.calibration_.temperature
 
     @property
     def familiarity_(self) -> Familiarity:

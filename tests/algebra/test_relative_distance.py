@@ -21,13 +21,12 @@ def dense_relative(records, x, left_out=None):
     v = sum(map(len, rows)) - len(rows)
     W = 0.95 * scatter / v + 0.05 * np.trace(scatter) / v / len(x) * np.eye(len(x))
     means = np.stack([r.mean(axis=0) for r in rows])
-    middle = means.mean(axis=0)
-    total = W + np.cov(means, rowvar=False)
     if left_out is not None:
         own, count = left_out
         gap = x - means[own]
         W = W - count / (count - 1) * 0.95 / v * np.outer(gap, gap)
         means[own] = (count * means[own] - x) / (count - 1)
+    middle, total = means.mean(axis=0), W + np.cov(means, rowvar=False)
     squares = np.einsum("cd,de,ce->c", x - means, np.linalg.inv(W), x - means)
     return 0.5 * ((x - middle) @ np.linalg.inv(total) @ (x - middle) - squares.min())
 

@@ -41,7 +41,7 @@ def test_each_image_of_a_folder_gets_its_best_classes(learned, photos):
     assert len(found) == 6 and all(len(answer["answers"]) == 5 for answer in found)
     right = [answer["answers"][0]["label"] == f"low/{Path(answer['file']).parent.name}" for answer in found]
     assert sum(right) >= 4
-    assert "unknown" not in found[0]
+    assert not any(answer["unknown"] for answer in found)
 
 
 def test_csv_has_the_same_labels(learned, photos):
@@ -67,10 +67,12 @@ def test_the_evidence_has_shares_and_nearest_images(learned, photos):
 
 
 def test_an_image_like_nothing_learned_is_marked_unknown(learned, image, noise):
-    asked = (learned.path, image, noise, "--unknown", "0.05")
+    asked = (learned.path, image, noise)
     assert [answer["unknown"] for answer in answers(*asked)] == [False, True]
     assert [row["unknown"] for row in rows(*asked, "--top", "1")] == ["false", "true"]
-    assert hycal("predict", *asked).count("unknown, like nothing that was learned; nearest: ") == 1
+    assert hycal("predict", *asked).count("unlike anything learned; nearest: ") == 1
+    assert [answer["unknown"] for answer in answers(*asked, "--unknown", "0")] == [None, None]
+    assert "unknown" not in rows(*asked, "--unknown", "0")[0]
 
 
 def test_a_file_that_is_no_image_gets_its_reason(learned, image, broken_image):

@@ -62,10 +62,37 @@ def test_advice_for_each_class(tmp_path):
     found = {item.label: item for item in advice.classes}
     assert found["a/one"].shots == 1 and found["a/one"].left_out.total == 0 and advice.overall.total == 26
     assert "a/one" not in {item.truth for item in advice.confusions}
-    assert found["a/clear"].advice == "enough images" and found["a/clear"].left_out.accuracy == 1
-    assert found["a/left"].advice == "add images that tell it from a/right" and found["a/left"].taken_for == "a/right"
+    assert found["a/clear"].advice.startswith("good so far") and found["a/clear"].left_out.accuracy == 1
+    assert found["a/left"].advice.startswith("hard to tell from a/right") and found["a/left"].taken_for == "a/right"
+    assert "merge the two classes" in found["a/left"].advice
+    assert advice.estimate.low < advice.estimate.accuracy < advice.estimate.high
     assert found["a/few"].advice == "few images: add 3 or more, then ask again"
     assert found["a/one"].advice == "one image cannot be judged: add some"
+
+
+def test_enough_images_are_said_only_if_the_lower_end_says_so(tmp_path):
+    project = new_project(tmp_path / "p.hycal")
+    project.learn([*arrivals("a/many", *range(120)), *arrivals("a/some", *range(10))])
+    many, some = advise(project.state).classes
+    assert many.estimate.accuracy == some.estimate.accuracy == 1.0
+    assert many.advice == "enough images" and many.estimate.low >= 0.9
+    assert some.advice == "good so far; more images would show whether it stays above 90%" and some.estimate.low < 0.9
+
+
+def test_near_duplicates_are_named_and_count_once(tmp_path):
+    project = new_project(tmp_path / "p.hycal")
+    originals = [*arrivals("a/one", *range(4)), *arrivals("a/two", *range(4))]
+    copies = [
+        Arrival(item.label, Example(unit_rows(item.example.row[None] * 1.0001)[0], name=f"copy of {item.example.name}"))
+        for item in originals[:2]
+    ]
+    project.learn([*originals, *copies])
+    advice = advise(project.state)
+    one, two = advice.classes
+    assert (one.shots, one.distinct, two.shots, two.distinct) == (6, 4, 4, 4)
+    assert one.advice == "few images that differ: add 1 or more, then ask again"
+    assert advice.overall.total == 10 and advice.estimate.total == 8
+    assert [(group.label, len(group.examples)) for group in advice.duplicates] == [("a/one", 2)] * 2
 
 
 def test_no_class_can_be_judged(tmp_path):

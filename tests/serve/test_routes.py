@@ -9,7 +9,7 @@ import pytest
 
 from hycal.embedding import EmbeddingCache
 from hycal.project import Project
-from hycal.uncertainty.temperature import Calibration
+from hycal.uncertainty.calibration import Calibration
 from tests.support.services import client_of, files, new_service, picture, teach
 
 

@@ -4,7 +4,9 @@
 
 Ren et al., A simple fix to Mahalanobis distance for improving near-OOD detection, 2021. Without a learned sample x, W
 loses a g g'. By Sherman and Morrison P becomes P + (a/left) P g g'P, and the distance to the own class, whose mean
-moves too, is (K/(K-1))^2 g'P g/left.
+moves too, is (K/(K-1))^2 g'P g/left. The background loses the same, and its class mean moves by -g/(K-1): its
+covariance T becomes T + U M U' with U = (g, mu_c - m), and the Woodbury identity gives the inverse. The level of the
+identity in W stays.
 
     symbol    shape      meaning (n queries or samples, C classes)
     mu_c, m   (C, d)     class means of a `Hierarchy`, and their mean
@@ -15,6 +17,8 @@ moves too, is (K/(K-1))^2 g'P g/left.
     g         (n, d)     the sample minus its class mean
     a         (n,)       K/(K-1) times the weight of a sample's scatter in W
     left      (n,)       1 - a g'P g
+    U         (n, 2, d)  g, and mu_c - m of the sample's class
+    M         (n, 2, 2)  what a unit of U U' adds to T
 """
 
 from __future__ import annotations
@@ -62,7 +66,9 @@ class RelativeDistance:
 
     def __call__(self, X: Doubles) -> Doubles:
         """Return the relative distance of queries, (n,)."""
-        return self._relative(X, self._squares(X))
+        Y = X - self.hierarchy.means.mean(axis=0)
+        background: Doubles = np.einsum("nd,nd->n", Y @ self.P_T, Y)
+        return 0.5 * (background - self._squares(X).min(axis=1))
 
     def held_out(self, samples: Selection) -> Doubles:
         """Return the relative distance of learned samples, (n,), each without itself in its class mean and in P."""
@@ -76,7 +82,7 @@ class RelativeDistance:
         g_P_offsets = np.einsum("nd,nd->n", g_P, X)[:, None] - g_P @ means.T
         squares = self._squares(X) + (a / left)[:, None] * g_P_offsets**2
         squares[samples.each, samples.own] = (K / (K - 1.0)) ** 2 * g_P_g / left
-        return self._relative(X, squares)
+        return 0.5 * (self._background_without(X, g, a, samples) - squares.min(axis=1))
 
     def _squares(self, X: Doubles) -> Doubles:
         """Return the squared distance of each query to each class, (n, C)."""
@@ -90,10 +96,20 @@ class RelativeDistance:
         P_mu = self.hierarchy.means @ self.P
         return P_mu, np.einsum("cd,cd->c", self.hierarchy.means, P_mu)
 
-    def _relative(self, X: Doubles, squares: Doubles) -> Doubles:
-        Y = X - self.hierarchy.means.mean(axis=0)
-        background: Doubles = np.einsum("nd,nd->n", Y @ self.P_T, Y)
-        return 0.5 * (background - squares.min(axis=1))
+    def _background_without(self, X: Doubles, g: Doubles, a: Doubles, samples: Selection) -> Doubles:
+        """Return the squared distance of learned samples to m, (n,), each without itself in m and in P_T."""
+        means, C, step = self.hierarchy.means, len(self.hierarchy.means), 1.0 / (samples.counts - 1.0)
+        m = means.mean(axis=0)
+        U = np.stack([g, means[samples.own] - m], axis=1)
+        M = np.zeros((len(X), 2, 2))
+        M[:, 0, 0] = (1.0 - 1.0 / C) * step**2 / max(C - 1, 1) - a
+        M[:, 0, 1] = M[:, 1, 0] = -step / max(C - 1, 1)
+        Y = X - m + g * step[:, None] / C
+        U_P = U @ self.P_T
+        U_P_y = np.einsum("nsd,nd->ns", U_P, Y)[:, :, None]
+        solved = np.linalg.solve(np.eye(2) + U_P @ U.transpose(0, 2, 1) @ M, U_P_y)
+        change: Doubles = (U_P_y.transpose(0, 2, 1) @ M @ solved)[:, 0, 0]
+        return np.einsum("nd,nd->n", Y @ self.P_T, Y) - change
 
 
 def _inverse(matrix: Doubles) -> Doubles:

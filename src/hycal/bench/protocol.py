@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from hycal.algebra.scores import probabilities
 from hycal.base import IncrementalClassifier
 from hycal.bench.domains import BenchDomain
 from hycal.bench.metrics import calibration_error
 from hycal.bench.sampling import SampleList
 from hycal.classifiers import ZeroShot
 from hycal.gravity import Gravity, measure
+from hycal.uncertainty.calibration import Calibration
 from hycal.validation import Doubles, Floats
 
 Counts = list[list[int | None]]
@@ -94,7 +94,7 @@ def run_stream(
             for number, label in enumerate(domain.labels)
         },
         calibration_error=calibration_error(
-            np.concatenate([answer.chances(classifier.temperature_) for answer in answers]), np.concatenate(hits)
+            np.concatenate([answer.chances(classifier.calibration_) for answer in answers]), np.concatenate(hits)
         ),
         class_shots=dict(zip(classifier.classes_.tolist(), classifier.counts_.tolist(), strict=True)),
         nbytes=classifier.nbytes_,
@@ -187,9 +187,9 @@ class _Answers:
     def labels(self) -> npt.NDArray[Any]:
         return self.candidates[self.scores.argmax(axis=1)]
 
-    def chances(self, temperature: float) -> Doubles:
+    def chances(self, calibration: Calibration) -> Doubles:
         """Return the probability of each answer."""
-        highest: Doubles = probabilities(self.scores, temperature).max(axis=1)
+        highest: Doubles = calibration.probabilities(self.scores).max(axis=1)
         return highest
 
 

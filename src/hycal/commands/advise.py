@@ -1,4 +1,4 @@
-"""`hycal advise`: weak classes and doubtful images of a model, by leave-one-out on its own images."""
+"""`hycal advise`: weak classes, near-duplicates and doubtful images of a model, by cross-validation on its images."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ from hycal.commands._output import (
 )
 from hycal.project import Project
 from hycal.project.advice import Advice, Suspect, advise
+from hycal.project.examples import Example
+from hycal.uncertainty.cross_validation import Estimate
 
 _SHOWN = 10
+_NAMED = 5  # files of a group of near-duplicates
 
 
 @report_errors
@@ -31,10 +34,11 @@ def advise_command(
     strict: Annotated[bool, typer.Option("--strict", help="End with code 3 if any image looks mislabelled.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Advise on a model from its own images, each judged by the model that never saw it.
+    """Advise on a model from its own images, each judged by a model that never saw it.
 
-    Says for each class whether it has enough images, which classes are taken for one another, and which images look
-    mislabelled. Nothing is needed but the model.
+    Gives the accuracy to expect on new images as a 90% interval. Says for each class whether it has enough images,
+    which images are near-duplicates (they are judged together), which classes are taken for one another, which images
+    look mislabelled, and what would help. Nothing is needed but the model.
 
     Example: hycal advise photos.hycal
     """
@@ -50,12 +54,14 @@ def advise_command(
 
 def _advice_json(found: Advice) -> dict[str, Any]:
     return {
-        "overall": score_json(found.overall),
+        "overall": score_json(found.overall) | {"estimate": _estimate_json(found.estimate)},
         "classes": [
             {
                 "label": item.label,
                 "images": item.shots,
+                "distinct_images": item.distinct,
                 "left_out": score_json(item.left_out),
+                "estimate": _estimate_json(item.estimate),
                 "taken_for": item.taken_for,
                 "advice": item.advice,
             }
@@ -73,33 +79,66 @@ def _advice_json(found: Advice) -> dict[str, Any]:
             }
             for item in found.suspects
         ],
+        "near_duplicates": [
+            {
+                "label": group.label,
+                "files": [example.name for example in group.examples],
+                "images": [identity.hex() for identity in group.identities],
+            }
+            for group in found.duplicates
+        ],
+        "hints": list(found.hints),
     }
+
+
+def _estimate_json(estimate: Estimate) -> dict[str, Any]:
+    accuracy = estimate.accuracy if estimate.total else None
+    return {"accuracy": accuracy, "low": estimate.low, "high": estimate.high}
 
 
 def _show_advice(found: Advice) -> None:
     console = Console()
     if found.overall.total:
-        print_line(console, f"estimated accuracy on new images like these: {percent(found.overall)}")
+        print_line(console, f"estimated accuracy on new images like these: {_range(found.estimate)}")
     else:
-        print_line(console, "no class has two images, so nothing can be estimated yet")
-    table = Table("class", "images", "leave-one-out accuracy", "advice", box=None)
+        print_line(console, "no class has two images that differ, so nothing can be estimated yet")
+    table = Table("class", "images", "leave-one-out", "estimate", "advice", box=None)
     for item in found.classes:
-        table.add_row(plain(str(item.label)), f"{item.shots:,}", percent(item.left_out), plain(item.advice))
+        score, images = percent(item.left_out), f"{item.shots:,}"
+        table.add_row(plain(str(item.label)), images, score, _range(item.estimate), plain(item.advice))
     print_table(table)
+    for hint in found.hints:
+        print_line(console, hint, label="hint")
+    for group in found.duplicates[:_SHOWN]:
+        names = ", ".join(_name(example) for example in group.examples[:_NAMED])
+        more = f" and {len(group.examples) - _NAMED:,} more" if len(group.examples) > _NAMED else ""
+        print_line(console, f"near-duplicates of {group.label}, judged as one: {names}{more}")
+    _show_rest(console, len(found.duplicates))
     for pair in found.confusions[:_SHOWN]:
         print_line(console, f"{pair.truth} taken for {pair.answer}: {pair.count:,}")
     for suspect in found.suspects[:_SHOWN]:
         _show_suspect(console, suspect)
-    if len(found.suspects) > _SHOWN:
-        print_line(console, f"... and {len(found.suspects) - _SHOWN:,} more; --json lists all of them")
+    _show_rest(console, len(found.suspects))
+
+
+def _show_rest(console: Console, count: int) -> None:
+    if count > _SHOWN:
+        print_line(console, f"... and {count - _SHOWN:,} more; --json lists all of them")
+
+
+def _range(estimate: Estimate) -> str:
+    return f"{estimate.low:.0%} to {estimate.high:.0%}" if estimate.total else "-"
+
+
+def _name(example: Example) -> str:
+    return example.name or example.identity.hex()[:12]
 
 
 def _show_suspect(console: Console, suspect: Suspect) -> None:
-    name = suspect.example.name or suspect.example.identity.hex()[:12]
     print_line(
         console,
-        f"{name}: learned as {suspect.label}, looks like {suspect.looks_like} (nearest image of it at "
-        f"{suspect.similarity:.3f}, of its own class at {suspect.own_similarity:.3f})",
+        f"{_name(suspect.example)}: learned as {suspect.label}, looks like {suspect.looks_like} (nearest image of it "
+        f"at {suspect.similarity:.3f}, of its own class at {suspect.own_similarity:.3f})",
         label="mislabelled?",
         style="yellow",
     )

@@ -16,7 +16,7 @@ from hycal.commands._options import Json, Model, NewModel
 from hycal.commands._output import plain, print_json, print_line, print_receipt, print_table, report_errors, score_json
 from hycal.errors import HyCalError
 from hycal.project import Project
-from hycal.project.methods import Trial, remake, trials
+from hycal.project.methods import Trial, better_method, remake, trials
 
 _NAMES = ", ".join(METHODS)
 
@@ -31,8 +31,9 @@ def methods_command(
 ) -> None:
     """Try every method on a model's own images, each judged by a model that never saw it. The file stays as it is.
 
-    Prints the accuracy of each method with its standard error, and its time. A method with a closed form of
-    leave-one-out takes seconds for thousands of images, any other a minute or more.
+    Prints the leave-one-out accuracy of each method with the 90% interval to expect on new images, and its time.
+    Recommends a change only where another method is better beyond chance, and the cheapest of equals. A method with a
+    closed form of leave-one-out takes seconds for thousands of images, any other a minute or more.
 
     Example: hycal methods photos.hycal --only HyCal --only HierarchicalHyCal
     """
@@ -44,7 +45,14 @@ def methods_command(
     found = sorted(steps, key=lambda trial: -1.0 if trial.problem else trial.left_out.accuracy, reverse=True)
     own = type(state.classifier).__name__
     if as_json:
-        print_json({"model": str(model), "method": own, "methods": [_trial_json(trial) for trial in found]})
+        print_json(
+            {
+                "model": str(model),
+                "method": own,
+                "better": better_method(found, own),
+                "methods": [_trial_json(trial) for trial in found],
+            }
+        )
     else:
         _show(model, own, found)
 
@@ -70,28 +78,31 @@ def remake_command(
 
 
 def _trial_json(trial: Trial) -> dict[str, Any]:
-    if trial.problem:
+    if trial.judged is None:
         return {"method": trial.method, "problem": trial.problem}
-    score = trial.left_out
-    more = {"standard_error": score.standard_error, "seconds": trial.seconds}
-    return {"method": trial.method, **score_json(score), **more}
+    estimate = trial.judged.estimate()
+    more = {"low": estimate.low, "high": estimate.high, "seconds": trial.seconds}
+    return {"method": trial.method, **score_json(trial.left_out), **more}
 
 
 def _show(model: Path, own: str, found: list[Trial]) -> None:
     console = Console()
-    table = Table("method", "leave-one-out accuracy", "seconds", box=None)
+    table = Table("method", "leave-one-out accuracy", "on new images", "seconds", box=None)
     for trial in found:
         name = f"{trial.method} (this model)" if trial.method == own else trial.method
-        if not trial.problem:
-            score = trial.left_out
-            table.add_row(plain(name), f"{score.accuracy:.1%} ± {score.standard_error:.1%}", f"{trial.seconds:.1f}")
+        if trial.judged is not None:
+            estimate, right = trial.judged.estimate(), f"{trial.left_out.accuracy:.1%}"
+            table.add_row(plain(name), right, f"{estimate.low:.0%} to {estimate.high:.0%}", f"{trial.seconds:.1f}")
     print_table(table)
     for trial in found:
         if trial.problem:
             print_line(console, trial.problem, label=f"{trial.method} not tried", style="yellow")
-    best = found[0]
-    if best.problem:
+    if found[0].judged is None:
         return
-    print_line(console, f"{best.left_out.total:,} learned images were judged; a difference of the size of ± is chance")
-    if best.method != own:
-        print_line(console, f"to change: hycal remake {shlex.quote(str(model))} {best.method} --out NEW.hycal")
+    print_line(console, f"{found[0].left_out.total:,} learned images were judged")
+    better = better_method(found, own)
+    if better is not None:
+        print_line(console, f"{better} is better beyond chance")
+        print_line(console, f"to change: hycal remake {shlex.quote(str(model))} {better} --out NEW.hycal")
+    elif own in {trial.method for trial in found}:
+        print_line(console, "no method is better beyond chance")

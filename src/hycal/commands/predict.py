@@ -19,7 +19,7 @@ from hycal.escaping import csv_line
 from hycal.project import Project
 from hycal.project.answers import Evidence
 from hycal.project.encoder import encoder_of
-from hycal.project.predictions import Prediction, Predictor
+from hycal.project.predictions import ERROR, Prediction, Predictor
 
 
 @report_errors
@@ -29,13 +29,13 @@ def predict_command(
     top: Annotated[int, typer.Option(min=1, help="How many classes to name for each image.")] = 5,
     why: Annotated[bool, typer.Option("--explain", help="Show the evidence: shares, weight, nearest images.")] = False,
     error: Annotated[
-        float | None,
+        float,
         typer.Option(
             "--unknown",
             metavar="ERROR",
-            help="Mark images that fit no learned class, where this share of learned ones may be wrong: 0.05, say.",
+            help="Images that fit no learned class are marked; this share of learned ones may be too. 0 marks none.",
         ),
-    ] = None,
+    ] = ERROR,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and image.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one line per image and class.")] = False,
     encoder: ModelEncoder = None,
@@ -44,6 +44,8 @@ def predict_command(
     strict: StrictSkips = False,
 ) -> None:
     """Say what images show. Answers appear as they come; memory does not grow with the number of images.
+
+    An image that fits no learned class is said to be unlike anything learned, before the nearest classes are named.
 
     A file that is no image gets its reason instead of an answer. Embeddings of folders are cached.
 
@@ -58,9 +60,9 @@ def predict_command(
         if not path.exists():
             raise HyCalError(f"There is no file or folder {path}. Check the path.")
     tower = encoder_of(project.state, encoder, weights)
-    predictor = Predictor(project.state, top, why, error)
+    predictor = Predictor(project.state, top, why, error or None)
     predictor.check()
-    write = _write_json if as_json else _csv_writer(marks=error is not None) if as_csv else _people_writer(why)
+    write = _write_json if as_json else _csv_writer(marks=bool(error)) if as_csv else _people_writer(why)
     done = skipped = 0
     cached = any(path.is_dir() for path in images)
     with embedding_cache(tower, cache) if cached else nullcontext() as store:
@@ -87,7 +89,7 @@ def _write_json(item: Prediction) -> None:
         | ({} if candidate.evidence is None else {"evidence": _evidence_json(candidate.evidence)})
         for candidate in item.answer
     ]
-    print_json({"file": item.file, "answers": answers} | ({} if item.unknown is None else {"unknown": item.unknown}))
+    print_json({"file": item.file, "unknown": item.unknown, "answers": answers})
 
 
 def _evidence_json(evidence: Evidence) -> dict[str, Any]:
@@ -111,16 +113,20 @@ def _csv_writer(*, marks: bool) -> Callable[[Prediction], None]:
             write_row([item.file, "", "", "", "", item.problem, *("" for _ in more)])
         for rank, candidate in enumerate(item.answer, start=1):
             numbers = f"{candidate.probability:.6f}", f"{candidate.score:.6f}"
-            write_row([item.file, rank, candidate.label, *numbers, "", *(str(item.unknown).lower() for _ in more)])
+            write_row([item.file, rank, candidate.label, *numbers, "", *(_mark(item.unknown) for _ in more)])
 
     return write
+
+
+def _mark(unknown: bool | None) -> str:
+    return "" if unknown is None else str(unknown).lower()
 
 
 def _people_writer(why: bool) -> Callable[[Prediction], None]:
     console, errors = Console(), Console(stderr=True)
 
     def write(item: Prediction) -> None:
-        mark = ": unknown, like nothing that was learned" if item.unknown else ""
+        mark = ": unlike anything learned" if item.unknown else ""
         if item.problem is not None:
             print_line(errors, f"{item.file}: {item.problem}", label="skipped", style="yellow")
         elif why:

@@ -13,6 +13,7 @@ from hycal.encoders.onnx_graph import PRODUCER, GraphBuilder
 from hycal.errors import HyCalError
 from hycal.state.snapshot import Snapshot
 from hycal.storage.atomic import check_replaceable, write_whole
+from hycal.uncertainty.calibration import Calibration
 
 _MOST_BYTES = 2**31 - 2**20  # a protobuf holds 2 GB
 _MARK = (
@@ -30,8 +31,8 @@ class ExportableClassifier(Protocol):
         """Bytes of state."""
 
     @property
-    def temperature_(self) -> float:
-        """What scores are divided by to become probabilities."""
+    def calibration_(self) -> Calibration:
+        """What turns scores into probabilities."""
 
     def snapshot(self) -> Snapshot:
         """Return the present state."""
@@ -65,14 +66,14 @@ def onnx_head(classifier: ExportableClassifier) -> bytes:
     scores = classifier.onnx_scores(build, _unit(build, "embeddings"), snapshot)
     best = build.node("ArgMax", scores, axis=1, keepdims=0)
     label = build.node("Gather", build.constant(np.array([str(label) for label in labels], dtype=object)), best)
-    tempered = build.node("Div", scores, build.number(classifier.temperature_))
+    chances = _probabilities(build, scores, classifier.calibration_, len(labels))
     kinds = build.onnx.TensorProto
     return build.model(
         "hycal",
         given=build.onnx.helper.make_tensor_value_info("embeddings", kinds.FLOAT, ["batch", width]),
         outputs={
             "scores": (scores, kinds.FLOAT, ["batch", len(labels)]),
-            "probabilities": (build.node("Softmax", tempered, axis=1), kinds.FLOAT, ["batch", len(labels)]),
+            "probabilities": (chances, kinds.FLOAT, ["batch", len(labels)]),
             "label": (label, kinds.STRING, ["batch"]),
         },
         properties={
@@ -81,6 +82,12 @@ def onnx_head(classifier: ExportableClassifier) -> bytes:
             "labels": json.dumps(list(labels), ensure_ascii=False),
         },
     )
+
+
+def _probabilities(build: GraphBuilder, scores: str, calibration: Calibration, classes: int) -> str:
+    softmax = build.node("Softmax", build.node("Div", scores, build.number(calibration.temperature)), axis=1)
+    likely = build.node("Mul", softmax, build.number(1.0 - calibration.floor))
+    return build.node("Add", likely, build.number(calibration.floor / classes))
 
 
 def _unit(build: GraphBuilder, rows: str) -> str:

@@ -1,11 +1,12 @@
-"""Advice from the leave-one-out accuracy of a model on its own images.
+"""Advice from the accuracy of a model on its own images, each judged by a model that never saw it.
 
-Are there enough images of a class? Which classes are confused? Which images look mislabelled?
+Are there enough images of a class? Are they near-duplicates? Which classes are confused? Which images look mislabelled?
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,24 +16,43 @@ from hycal.errors import HyCalError
 from hycal.project.evaluation import Confusion, Score, confusions
 from hycal.project.examples import Example
 from hycal.project.state import State
+from hycal.uncertainty.cross_validation import CrossValidation, Estimate, cross_validate
+from hycal.uncertainty.near_duplicates import duplicate_groups
 from hycal.validation import Floats, Label
 
-FEW = 5  # images; an estimate from fewer is too uncertain
+FEW = 5  # images that differ; an estimate from fewer is too uncertain
 GOOD = 0.9
+_ALIKE = 1 / 3  # of the images of either class are taken for the other: perhaps the two are one
+_SMALLEST_ENCODER = "builtin"
 _NEIGHBOURS = 5
 _AT_ONCE = 256
 
 
 @dataclass(frozen=True)
 class ClassAdvice:
-    """Advice on one class: its leave-one-out accuracy, the class it is most often confused with, and what to do.
+    """Advice on one class.
 
-    A class of one image cannot be judged without it: `left_out` is then 0 of 0.
+    Attributes
+    ----------
+    label : label
+    shots : int
+        Images of the class.
+    distinct : int
+        The same, where near-duplicates count as one. A class of one cannot be judged without it.
+    left_out : Score
+        Images that are right, each judged by a model without it; 0 of 0 if the class cannot be judged.
+    estimate : Estimate
+        The accuracy on new images of the class, with its interval.
+    taken_for : label or None
+        The class it is most often confused with.
+    advice : str
     """
 
     label: Label
     shots: int
+    distinct: int
     left_out: Score
+    estimate: Estimate
     taken_for: Label | None
     advice: str
 
@@ -59,87 +79,154 @@ class Suspect:
 
 
 @dataclass(frozen=True)
+class Duplicates:
+    """Learned images of one class that are nearly the same."""
+
+    label: Label
+    examples: tuple[Example, ...]
+
+    @property
+    def identities(self) -> list[bytes]:
+        """Content hashes of the images."""
+        return [example.identity for example in self.examples]
+
+
+@dataclass(frozen=True)
 class Advice:
-    """Advice on a whole model; `overall` is the estimated accuracy on new images like those of the judged classes."""
+    """Advice on a whole model.
+
+    Attributes
+    ----------
+    overall : Score
+        Images that are right, each judged by a model without it.
+    estimate : Estimate
+        The accuracy on new images like those of the judged classes, with its interval.
+    classes : tuple of ClassAdvice
+    confusions : tuple of Confusion
+    suspects : tuple of Suspect
+    duplicates : tuple of Duplicates
+        The largest groups first.
+    hints : tuple of str
+        What would help the model as a whole.
+    """
 
     overall: Score
+    estimate: Estimate
     classes: tuple[ClassAdvice, ...]
     confusions: tuple[Confusion, ...]
     suspects: tuple[Suspect, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """The learned images of classes with two or more: numbers, true and predicted columns, and which are right."""
-
-    numbers: npt.NDArray[np.intp]
-    columns: npt.NDArray[np.intp]
-    predicted: npt.NDArray[np.intp]
-    right: npt.NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, state: State, columns: npt.NDArray[np.intp]) -> _Judged:
-        several = np.flatnonzero(np.bincount(columns, minlength=len(state.labels))[columns] > 1)
-        left = state.classifier.leave_one_out(several)
-        return cls(several, left.samples.own, left.scores.argmax(axis=1), left.hits)
+    duplicates: tuple[Duplicates, ...]
+    hints: tuple[str, ...]
 
 
 def advise(state: State) -> Advice:
     """Return advice on a model with at least two classes.
 
-    It costs about as much as one prediction for every learned image. The only image of a class is not judged: without
-    it the class would not exist.
+    The model is derived at most five times without some of its images. Classes of one image, or of near-duplicates
+    alone, are not judged: without them the class would not exist.
     """
     if len(state.labels) < 2:
         raise HyCalError("Advice needs two classes at least, or nothing can be mistaken. Learn another class first.")
-    shots = [len(state.classes[label].examples) for label in state.labels]
-    columns = np.repeat(np.arange(len(shots)), shots)
-    left = _Judged.of(state, columns)
+    records = state.classifier.records_
+    judged, groups = cross_validate(state.classifier, records), duplicate_groups(records)
+    columns = np.repeat(np.arange(len(state.labels)), records.counts)
     found = Counter(
-        (state.labels[truth], state.labels[answer]) for truth, answer in zip(left.columns, left.predicted, strict=True)
+        (state.labels[truth], state.labels[answer]) for truth, answer in zip(judged.own, judged.answers, strict=True)
     )
-    wrong = confusions(found)
-    most: dict[Label, Confusion] = {}
-    for item in wrong:
-        most.setdefault(item.truth, item)
-    classes = []
-    for column, label in enumerate(state.labels):
-        own = left.right[left.columns == column]
-        score = Score(int(own.sum()), len(own))
-        classes.append(
-            ClassAdvice(label, shots[column], score, _taken_for(most.get(label)), _advice(score, most.get(label)))
-        )
-    overall = Score(int(left.right.sum()), len(left.right))
-    return Advice(overall, tuple(classes), wrong, _suspects(state, left, columns))
+    classes = tuple(
+        _class_advice(label, groups[columns == column], judged, column, found)
+        for column, label in enumerate(state.labels)
+    )
+    estimate = judged.estimate()
+    return Advice(
+        Score(int(judged.hits.sum()), len(judged.hits)),
+        estimate,
+        classes,
+        confusions(found),
+        _suspects(state, judged, columns),
+        _duplicates(state, groups, columns),
+        _hints(state, estimate),
+    )
 
 
-def _taken_for(worst: Confusion | None) -> Label | None:
-    return None if worst is None else worst.answer
+def _class_advice(
+    label: Label,
+    groups: npt.NDArray[np.intp],
+    judged: CrossValidation,
+    column: int,
+    found: Mapping[tuple[Label, Label], int],
+) -> ClassAdvice:
+    own = judged.hits[judged.own == column]
+    score, estimate = Score(int(own.sum()), len(own)), judged.estimate(column)
+    worst = next((item for item in confusions(found) if item.truth == label), None)
+    shots, distinct = len(groups), len(np.unique(groups))
+    if worst is not None and _alike(worst, found):
+        advice = f"hard to tell from {worst.answer}: add images that show the difference, or merge the two classes"
+    else:
+        advice = _advice(shots, distinct, estimate, worst, score)
+    return ClassAdvice(label, shots, distinct, score, estimate, None if worst is None else worst.answer, advice)
 
 
-def _advice(score: Score, worst: Confusion | None) -> str:
-    if score.total == 0:
+def _alike(worst: Confusion, found: Mapping[tuple[Label, Label], int]) -> bool:
+    """Whether many images of either class are taken for the other."""
+    one, other = worst.truth, worst.answer
+    pairs = (one, found.get((one, other), 0)), (other, found.get((other, one), 0))
+    totals = {label: sum(count for (truth, _), count in found.items() if truth == label) for label, _ in pairs}
+    return all(count >= max(_ALIKE * totals[label], 2) for label, count in pairs)
+
+
+def _advice(shots: int, distinct: int, estimate: Estimate, worst: Confusion | None, score: Score) -> str:
+    if shots == 1:
         return "one image cannot be judged: add some"
-    if score.total < FEW:
-        return f"few images: add {FEW - score.total} or more, then ask again"
-    if score.accuracy >= GOOD:
+    if distinct == 1:
+        return "near-duplicates alone cannot be judged: add images that differ"
+    if distinct < FEW:
+        few = "few images" if distinct == shots else "few images that differ"
+        return f"{few}: add {FEW - distinct} or more, then ask again"
+    if estimate.low >= GOOD:
         return "enough images"
+    if estimate.accuracy >= GOOD:
+        return f"good so far; more images would show whether it stays above {GOOD:.0%}"
+    if 2 * distinct <= shots:
+        return f"add more varied images: {shots} images show {distinct} different things"
     if worst is not None and worst.count > (score.total - score.right) / 2:
         return f"add images that tell it from {worst.answer}"
     return "add more varied images"
 
 
-def _suspects(state: State, left: _Judged, columns: npt.NDArray[np.intp]) -> tuple[Suspect, ...]:
-    """Return the images that the model without them and their nearest neighbours both put in the same other class."""
-    candidates = np.flatnonzero(~left.right)
+def _duplicates(state: State, groups: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> tuple[Duplicates, ...]:
+    """Return the groups of two or more near-duplicates, the largest first."""
+    order = np.argsort(groups, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+    found = [
+        Duplicates(state.labels[columns[part[0]]], tuple(state.examples[number] for number in part))
+        for part in parts
+        if len(part) > 1
+    ]
+    return tuple(sorted(found, key=lambda group: (-len(group.examples), str(group.label), group.examples[0].name)))
+
+
+def _hints(state: State, estimate: Estimate) -> tuple[str, ...]:
+    """Return what would help a model that is not good, even at the upper end of its interval."""
+    if not estimate.total or estimate.high >= GOOD:
+        return ()
+    hints = ["another method may be better: hycal methods MODEL compares them on these images"]
+    if state.space.name == _SMALLEST_ENCODER:
+        hints.append("a stronger encoder would help: hycal encoders lists them, learn --encoder uses one")
+    return tuple(hints)
+
+
+def _suspects(state: State, judged: CrossValidation, columns: npt.NDArray[np.intp]) -> tuple[Suspect, ...]:
+    """Return the images that a model without them and their nearest neighbours both put in the same other class."""
+    candidates = np.flatnonzero(~judged.hits)
     if not len(candidates):
         return ()
     rows = np.stack([example.row for example in state.examples])
     found = []
     for start in range(0, len(candidates), _AT_ONCE):
         part = candidates[start : start + _AT_ONCE]
-        numbers = left.numbers[part]
-        for number, answer, similarity in zip(numbers, left.predicted[part], rows[numbers] @ rows.T, strict=True):
+        numbers = judged.rows[part]
+        for number, answer, similarity in zip(numbers, judged.answers[part], rows[numbers] @ rows.T, strict=True):
             similarity[number] = -np.inf
             suspect = _suspect(state, columns, number, answer, similarity)
             found += [] if suspect is None else [suspect]

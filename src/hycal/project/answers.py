@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.algebra.scores import probabilities
 from hycal.classifiers import HyCal
 from hycal.classifiers.hycal import Explanation
 from hycal.errors import HyCalError
 from hycal.project.examples import ClassExamples, Example
 from hycal.project.state import State
+from hycal.uncertainty.calibration import Calibration
 from hycal.validation import Doubles, Floats, Label
 
 NEIGHBOURS = 3
@@ -91,10 +91,10 @@ class Ranking:
     probabilities: Doubles
 
     @classmethod
-    def of(cls, scores: npt.NDArray[Any], *, top: int, temperature: float) -> Ranking:
+    def of(cls, scores: npt.NDArray[Any], *, top: int, calibration: Calibration) -> Ranking:
         """Return the `top` classes by scores of shape (n, C)."""
         best = np.argsort(-scores, axis=1, kind="stable")[:, :top]
-        chances = probabilities(scores, temperature)
+        chances = calibration.probabilities(scores)
         return cls(best, np.take_along_axis(scores, best, axis=1), np.take_along_axis(chances, best, axis=1))
 
     def part(self, rows: slice, *, top: int) -> Ranking:
@@ -109,15 +109,15 @@ class Ranking:
             yield list(zip(columns, scores, chances, strict=True))
 
 
-def rank(state: State, rows: npt.ArrayLike, *, top: int = 5, temperature: float | None = None) -> Ranking:
+def rank(state: State, rows: npt.ArrayLike, *, top: int = 5, calibration: Calibration | None = None) -> Ranking:
     """Return the `top` classes for each embedding; parameters as `answer`."""
     _check_classes(state)
     scores = state.classifier.decision_function(rows)
-    return Ranking.of(scores, top=top, temperature=_temperature(state, temperature))
+    return Ranking.of(scores, top=top, calibration=_calibration(state, calibration))
 
 
 def answer(
-    state: State, rows: npt.ArrayLike, *, top: int = 5, why: bool = False, temperature: float | None = None
+    state: State, rows: npt.ArrayLike, *, top: int = 5, why: bool = False, calibration: Calibration | None = None
 ) -> list[Answer]:
     """Return the `top` classes for each embedding, best first.
 
@@ -128,9 +128,8 @@ def answer(
     top : int, default=5
     why : bool, default=False
         Add the evidence to every candidate.
-    temperature : float, optional
-        Probabilities are the softmax of scores / temperature. By default the model's own, which the first call for
-        each state fits to leave-one-out scores.
+    calibration : Calibration, optional
+        What turns scores into probabilities. By default the model's own, which the first call for each state fits.
     """
     _check_classes(state)
     queries = np.asarray(rows, dtype=np.float32)
@@ -148,7 +147,7 @@ def answer(
             Candidate(state.labels[column], score, chance, evidence(row, column) if why else None)
             for column, score, chance in ranked
         )
-        for row, ranked in enumerate(Ranking.of(scores, top=top, temperature=_temperature(state, temperature)))
+        for row, ranked in enumerate(Ranking.of(scores, top=top, calibration=_calibration(state, calibration)))
     ]
 
 
@@ -157,8 +156,8 @@ def _check_classes(state: State) -> None:
         raise HyCalError("This model has no classes yet, so there is nothing to choose from. Learn a folder first.")
 
 
-def _temperature(state: State, given: float | None) -> float:
-    return state.classifier.temperature_ if given is None else given
+def _calibration(state: State, given: Calibration | None) -> Calibration:
+    return state.classifier.calibration_ if given is None else given
 
 
 def nearest(query: Floats, label: Label, class_: ClassExamples, most: int) -> tuple[Neighbour, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import bdtr
 
 from hycal.base import IncrementalClassifier
 from hycal.classifiers import METHODS
@@ -16,7 +17,7 @@ from hycal.project.changes import Outcome, Receipt, describe_counts, memo_after
 from hycal.project.evaluation import Score
 from hycal.project.state import Space, State
 from hycal.state.records import Records
-from hycal.state.selection import spread_rows
+from hycal.uncertainty.cross_validation import CrossValidation, cross_validate
 
 DEFAULT_METHOD = "HyCal"
 
@@ -51,17 +52,18 @@ def _method(kind: type[IncrementalClassifier], parameters: Mapping[str, Any]) ->
     return classifier
 
 
-_MOST_JUDGED = 2000
+_CHANCE = 0.05  # a difference that chance makes as rarely as this is real
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The leave-one-out accuracy of a method on the images of a model.
+    """The accuracy of a method on the images of a model, each judged by a model that never saw it.
 
     Attributes
     ----------
     method : str
-    left_out : Score
+    judged : CrossValidation or None
+        None if the method could not be tried.
     seconds : float
         Time to learn all images and to judge them.
     problem : str
@@ -69,9 +71,14 @@ class Trial:
     """
 
     method: str
-    left_out: Score
+    judged: CrossValidation | None
     seconds: float
     problem: str = ""
+
+    @property
+    def left_out(self) -> Score:
+        """Images that are right."""
+        return Score(0, 0) if self.judged is None else Score(int(self.judged.hits.sum()), len(self.judged.hits))
 
 
 def remake(state: State, method: str) -> Outcome:
@@ -88,15 +95,13 @@ def remake(state: State, method: str) -> Outcome:
 
 
 def trials(state: State, methods: Iterable[str]) -> Iterator[Trial]:
-    """Yield the leave-one-out accuracy of each method, with its default parameters, on the same learned images.
+    """Yield the accuracy of each method, with its default parameters, on the same learned images.
 
-    At most 2,000 images are judged, spread evenly over the classes with two or more. The best of many methods is partly
-    best by chance, so its accuracy is a little optimistic.
+    The images of classes of two or more are judged by models that never saw them, near-duplicates together. The best of
+    many methods is partly best by chance, so its accuracy is a little optimistic.
     """
-    records = state.classifier.records_
-    columns = np.arange(len(state.labels), dtype=np.intp)
-    rows = spread_rows(records, columns, _MOST_JUDGED)
-    if len(state.labels) < 2 or not len(rows):
+    counts = [len(class_.examples) for class_ in state.classes.values()]
+    if len(counts) < 2 or max(counts) < 2:
         raise HyCalError(
             "Methods are judged on learned images that are left out: expected two classes at least, and one of them "
             "with two images or more. Learn some more first."
@@ -105,8 +110,31 @@ def trials(state: State, methods: Iterable[str]) -> Iterator[Trial]:
         began = time.perf_counter()
         try:
             classifier = remake(state, method)[0].classifier
-            hits = classifier.leave_one_out(rows).hits
+            judged = cross_validate(classifier, classifier.records_)
         except HyCalError as problem:
-            yield Trial(method, Score(0, 0), 0.0, str(problem))
+            yield Trial(method, None, 0.0, str(problem))
         else:
-            yield Trial(method, Score(int(hits.sum()), len(hits)), time.perf_counter() - began)
+            yield Trial(method, judged, time.perf_counter() - began)
+
+
+def better_method(found: Iterable[Trial], own: str) -> str | None:
+    """Return the method to change to from `own`, or None.
+
+    It is the cheapest of those that the most accurate one does not surpass beyond chance, if it surpasses `own`.
+    """
+    tried = {trial.method: trial for trial in found if trial.judged is not None}
+    if own not in tried:
+        return None
+    best = max(tried.values(), key=lambda trial: trial.left_out.right)
+    equals = [trial for trial in tried.values() if not _surpasses(best, trial)]
+    cheapest = min(equals, key=lambda trial: trial.seconds)
+    return cheapest.method if _surpasses(cheapest, tried[own]) else None
+
+
+def _surpasses(one: Trial, other: Trial) -> bool:
+    """Whether one method is right where the other is wrong more often than chance explains (sign test, McNemar)."""
+    assert one.judged is not None and other.judged is not None
+    _, first = np.unique(one.judged.groups, return_index=True)  # one image of each group of near-duplicates
+    ours, theirs = one.judged.hits[first], other.judged.hits[first]
+    won, lost = int(np.sum(ours & ~theirs)), int(np.sum(theirs & ~ours))
+    return won > lost and 2.0 * float(bdtr(lost, won + lost, 0.5)) < _CHANCE

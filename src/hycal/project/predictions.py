@@ -15,8 +15,10 @@ from hycal.embedding.store import EmbeddingStore
 from hycal.encoders.encoder import Encoder
 from hycal.project.answers import Answer, answer
 from hycal.project.state import State
+from hycal.uncertainty.unknown import check_share, rejected
 from hycal.validation import Floats
 
+ERROR = 0.05  # share of learned images that may be called unknown
 _BATCH = 16
 
 
@@ -32,7 +34,8 @@ class Prediction:
     problem : str or None
         Why the file cannot be used.
     unknown : bool or None
-        Whether the image fits no learned class; None if that was not asked.
+        Whether the image fits no learned class; None if that was not asked, or cannot be said because no class has two
+        images that differ.
     """
 
     file: str
@@ -59,12 +62,12 @@ class Predictor:
     state: State
     top: int = 5
     why: bool = False
-    error: float | None = None
+    error: float | None = ERROR
 
     def check(self) -> None:
-        """Raise if `error` is impossible for this model, before any image is read."""
-        if self.error is not None and self.state.classes:
-            self._unknown(next(iter(self.state.classes.values())).rows[:1])
+        """Raise if `error` is no share, before any image is read."""
+        if self.error is not None:
+            check_share("error", self.error)
 
     def predict(
         self, files: Iterable[Path], encoder: Encoder, *, store: EmbeddingStore | None = None
@@ -104,6 +107,7 @@ class Predictor:
                 yield Prediction(name, best, None, unknown)
 
     def _unknown(self, rows: Floats) -> list[bool | None]:
-        if self.error is None or not len(rows):
+        known = self.state.classifier.familiarity_ if self.error is not None and len(rows) else None
+        if self.error is None or known is None or not len(known.held_out):
             return [None] * len(rows)
-        return self.state.classifier.unknown(rows, self.error).tolist()
+        return rejected(known(rows), known.threshold(self.error)).tolist()

@@ -90,15 +90,16 @@ def examples(service: TheService, label: Annotated[str, Query(max_length=200)]) 
     return schemas.ExamplesOut.model_validate({"label": target.name, "examples": state.classes[found].examples})
 
 
-@router.get("/accuracy", summary="Leave-one-out accuracy, confusions, images that look mislabelled")
+@router.get("/accuracy", summary="Accuracy on learned images, near-duplicates, images that look mislabelled")
 def accuracy(service: TheService) -> schemas.AccuracyOut:
-    """Each learned image is judged by the model without it. Computed once for each model."""
+    """Each learned image is judged by a model without it. Computed once for each model."""
     state = service.state
     advice = service.advice(state)
     if advice is None:
-        return schemas.AccuracyOut(model=state.hash, overall=None, classes=[], suspects=[])
-    overall = advice.overall if advice.overall.total else None
-    return schemas.AccuracyOut.model_validate({**vars(advice), "model": state.hash, "overall": overall})
+        nothing: dict[str, list[Any]] = {"classes": [], "suspects": [], "duplicates": [], "hints": []}
+        return schemas.AccuracyOut(model=state.hash, overall=None, estimate=None, **nothing)
+    judged = {} if advice.overall.total else {"overall": None, "estimate": None}
+    return schemas.AccuracyOut.model_validate({**vars(advice), "model": state.hash, **judged})
 
 
 @router.get("/map", summary="The classes in two dimensions")

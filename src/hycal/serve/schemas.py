@@ -265,11 +265,19 @@ class ScoreOut(ResponseBody):
     total: int
 
 
+class EstimateOut(ResponseBody):
+    """The accuracy to expect on new images: a 90% interval, from 0 to 1 if nothing could be judged."""
+
+    low: float
+    high: float
+
+
 class ClassAdviceOut(ResponseBody):
-    """The leave-one-out accuracy of a class, what it is taken for, and what to do."""
+    """How many images of a class are right, each judged by a model without it; what to expect, and what to do."""
 
     label: LabelText
     left_out: ScoreOut
+    estimate: EstimateOut
     taken_for: LabelText | None
     advice: str
 
@@ -283,13 +291,26 @@ class SuspectOut(ResponseBody):
     looks_like: LabelText
 
 
+class DuplicatesOut(ResponseBody):
+    """Learned images of one class that are nearly the same, and are judged as one."""
+
+    label: LabelText
+    images: list[Hexadecimal] = Field(validation_alias="identities")
+
+
 class AccuracyOut(ResponseBody):
-    """Leave-one-out accuracy; `overall` is null if the model has fewer than two classes, or it would take too long."""
+    """Accuracy on learned images, each judged by a model without it.
+
+    `overall` and `estimate` are null if the model has fewer than two classes, or it would take too long.
+    """
 
     model: str
     overall: ScoreOut | None
+    estimate: EstimateOut | None
     classes: list[ClassAdviceOut]
     suspects: list[SuspectOut]
+    duplicates: list[DuplicatesOut]
+    hints: list[str]
 
 
 class PointOut(ResponseBody):

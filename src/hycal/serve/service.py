@@ -132,8 +132,8 @@ class Service:
         self.recent = RecentImages(self.limits.tray)
         self._advice = CachedResult(_advice)
         self._map = CachedResult(class_map)
-        # Probabilities use a cached temperature, refitted once over 10% of classes changed.
-        self._temperature = CachedResult(lambda state: state.classifier.temperature_, valid=mostly_unchanged)
+        # Probabilities use a cached calibration, refitted once over 10% of classes changed.
+        self._calibration = CachedResult(lambda state: state.classifier.calibration_, valid=mostly_unchanged)
         self._familiarity = CachedResult(lambda state: state.classifier.familiarity_, valid=same_labels)
 
     @property
@@ -172,23 +172,23 @@ class Service:
         return found
 
     def answers(self, state: State, rows: npt.ArrayLike, *, top: int, why: bool = False) -> list[Answer]:
-        """Return the candidates for each row, best first. Probabilities use the cached temperature."""
-        return answer(state, rows, top=top, why=why, temperature=self._temperature(state) if state.classes else None)
+        """Return the candidates for each row, best first. Probabilities use the cached calibration."""
+        return answer(state, rows, top=top, why=why, calibration=self._calibration(state) if state.classes else None)
 
     def answer_quickly(self, state: State, example: Example, *, top: int, why: bool = False) -> Answer:
-        """Return the candidates for an image that was just learned, with the last temperature: it is not refitted."""
-        (found,) = answer(state, [example.row], top=top, why=why, temperature=self._temperature.last(state))
+        """Return the candidates for an image that was just learned, with the last calibration: it is not refitted."""
+        (found,) = answer(state, [example.row], top=top, why=why, calibration=self._calibration.last(state))
         return found
 
     def ranking(self, state: State, rows: npt.ArrayLike, *, top: int) -> Ranking:
         """Return the candidates for each row as arrays, faster than `answers` for many rows."""
-        return rank(state, rows, top=top, temperature=self._temperature(state) if state.classes else None)
+        return rank(state, rows, top=top, calibration=self._calibration(state) if state.classes else None)
 
     def unknown(self, state: State, rows: Sequence[Floats] | Floats, error: float | None) -> Sequence[bool | None]:
-        """Return which embeddings fit no learned class; None if `error` is None, or no class has two images."""
-        if error is None or not len(rows) or not any(len(class_.examples) > 1 for class_ in state.classes.values()):
+        """Return which embeddings fit no learned class; None if that was not asked or cannot be said."""
+        known = None if error is None or not len(rows) or not state.classes else self._familiarity(state)
+        if error is None or known is None or not len(known.held_out):
             return [None] * len(rows)
-        known = self._familiarity(state)
         queries = state.classifier.check_queries(rows)
         found: list[bool] = rejected(known(queries), known.threshold(error)).tolist()
         return found
@@ -200,7 +200,7 @@ class Service:
         state = self.state
         if state.classes:
             with contextlib.suppress(HyCalError):  # a request that needs it reports the error
-                self._temperature(state)
+                self._calibration(state)
                 self._familiarity(state)
 
     def correct(self, identity: str, label: str) -> Receipt:
@@ -246,7 +246,7 @@ class Service:
             return self.project.forget_for_good(target, erase)
         finally:
             self.recent.drop(forgotten)
-            for cached in (self._advice, self._map, self._temperature, self._familiarity):
+            for cached in (self._advice, self._map, self._calibration, self._familiarity):
                 cached.clear(self.project.state.version)
 
     def rename(self, old: str, new: str) -> Receipt:

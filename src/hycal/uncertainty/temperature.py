@@ -1,4 +1,4 @@
-"""Weights of evidence, temperatures and prediction sets from the likelihood of held-out samples.
+"""Weights of evidence from the likelihood of held-out samples.
 
 The weights w maximise the likelihood of the right answers under softmax(sum_j w_j E_j). The problem is convex and has a
 few unknowns, so Newton's method with a line search solves it in about six steps. One matrix of evidence with one weight
@@ -17,19 +17,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hycal.algebra.scores import probabilities
-from hycal.state.records import Records
-from hycal.state.selection import Selection, spread_rows
-from hycal.uncertainty.leave_one_out import HeldOutScores, ScoringMethod, has_closed_form, score_held_out
 from hycal.validation import Doubles
 
-_HELD_OUT = 1000  # samples, where held-out scores have a closed form
-_DERIVED_AGAIN = 30  # samples, where a model is derived for each
 _MOST_STEPS = 60
 _MOST_HALVINGS = 30
 _CONVERGED = 1e-12  # relative gain of a step
@@ -136,55 +129,3 @@ def best_temperature(scores: Doubles, own: npt.NDArray[np.intp]) -> float:
     """Return the temperature by which scores, (n, C), must be divided to make the right answers most likely."""
     scale = max(float(np.mean(scores.std(axis=1))), _SMALLEST_SCALE)
     return float(1.0 / fit_weights(scores[None], own, Pull(np.array([1.0 / scale]), _WEAK))[0])
-
-
-@dataclass(frozen=True, eq=False)
-class Calibration:
-    """A temperature, and the probabilities that held-out samples give to their own class at that temperature.
-
-    Attributes
-    ----------
-    temperature : float
-        Scores are divided by it. 1 where no class has two samples, so that nothing can be held out.
-    own : ndarray of shape (n,)
-        The probabilities, sorted; empty where nothing can be held out.
-    """
-
-    temperature: float
-    own: Doubles
-
-    @classmethod
-    def of(cls, method: ScoringMethod, derived: Any, records: Records, temperature: float | None = None) -> Calibration:
-        """Calibrate on held-out samples, spread evenly over classes; fit the temperature unless it is given."""
-        found = _held_out_scores(method, derived, records)
-        scores, own = found.scores, found.samples.own
-        if not len(own) or scores.shape[1] == 1:
-            return cls(1.0, np.empty(0))
-        if temperature is None:
-            temperature = best_temperature(scores, own)
-        return cls(temperature, np.sort(probabilities(scores, temperature)[found.samples.each, own]))
-
-    def threshold(self, coverage: float) -> float:
-        """Return the probability that a class needs to be in a prediction set; 0 where the samples are too few.
-
-        If n held-out samples and a query are exchangeable, the probability of the query's own class has any rank among
-        them with equal chance. So it reaches the k-th smallest, k = floor((n + 1)(1 - coverage)), with a chance of
-        `coverage` or more.
-        """
-        k = min(int(np.floor((len(self.own) + 1) * (1.0 - coverage) + 1e-9)), len(self.own))
-        return float(self.own[k - 1]) if k else 0.0
-
-    def sets(self, chances: Doubles, coverage: float) -> npt.NDArray[np.bool_]:
-        """Return which classes are in the prediction set of each query, (n, C); the most probable one always is."""
-        chosen = chances >= self.threshold(coverage)
-        chosen[np.arange(len(chances)), chances.argmax(axis=1)] = True
-        return np.asarray(chosen)
-
-
-def _held_out_scores(method: ScoringMethod, derived: Any, records: Records) -> HeldOutScores:
-    """Hold out as many samples as the method can afford."""
-    everything, columns = Selection.of(records), np.arange(len(records.counts))
-    rows = spread_rows(records, columns, _HELD_OUT)
-    if len(rows) and not has_closed_form(method, derived, records, everything.at(rows[:1])):
-        rows = spread_rows(records, columns, _DERIVED_AGAIN)
-    return score_held_out(method, derived, records, everything.at(rows))

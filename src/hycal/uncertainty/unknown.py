@@ -1,47 +1,66 @@
 """Whether a query belongs to any learned class.
 
-Three measures are standardised on held-out training samples (mean 0, standard deviation 1). The worst one counts most:
-familiarity is -log sum exp(-measure).
+The similarity of a query is its largest cosine with a class mean, less a part of its cosine with the mean of all
+classes: what is like everything is like nothing in particular. It needs no covariance, so it holds from the second
+sample of a class on. Covariances add three more measures (`CovarianceMeasures`) as far as they are known: with v
+degrees of freedom in d dimensions they have the share max(v - d/2, 0)/(v + d/2) of the familiarity.
 
-    column  measure    meaning
-    0       density    largest log density of a class, with the Gaussians of `hycal.algebra.hierarchy`
-    1       relative   relative Mahalanobis distance, `hycal.algebra.relative_distance`
-    2       direction  largest cosine with a class mean in the white space of the most likely domain
-
-Queries of unknown domains have a low density. Queries of unknown classes of known domains fit no class better than the
-background, and point in the direction of none.
-
-    symbol      shape         meaning (n queries, G domains, C_g classes in domain g)
-    q           (n, G)        -|z|^2/2 - log|W_g|/2
-    e           G (2, n, C_g) evidence for classes by distance, and by direction: r_g z.u_c
-    r_g         (G,)          radius of domain g
-    measures    (n, 3)        columns as above
+Everything is standardised on held-out samples (mean 0, standard deviation 1). One sample of each group of
+near-duplicates is used, because the others say nothing about new images. What is rejected is set by the held-out
+samples: by a quantile of Student's t while they are few, by their quantile as they become many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
+from scipy.special import stdtrit
 
-from hycal.algebra.hierarchy import Hierarchy
-from hycal.algebra.hierarchy_fit import fit_hierarchy
-from hycal.algebra.hierarchy_held_out import held_out_evidence
-from hycal.algebra.relative_distance import RelativeDistance
+from hycal.algebra.covariance import directions
 from hycal.errors import HyCalError
 from hycal.parallel.threads import run_in_chunks
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
+from hycal.uncertainty.covariance_measures import CovarianceMeasures
+from hycal.uncertainty.near_duplicates import distinct
 from hycal.validation import Doubles, Floats
 
 _HELD_OUT = 1000  # samples
-_HIERARCHY_RIDGE = 0.5
-_RELATIVE_RIDGE = 0.05  # the relative distance gains from fine directions
-_LEAST_SPREAD = 1e-9  # of a measure, and of a radius
-_LEAST_SQUARE = 1e-18  # of |z|
+_LEAST_SPREAD = 1e-9
+_COMMON = 0.44  # of the cosine with the mean of all classes, where classes have many samples
+_MANY = 10.0  # held-out samples below a quantile at which it counts as much as that of Student's t
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSimilarity:
+    """The largest cosine with a class mean, less `common` times that with the mean of all; `means` are (C, d)."""
+
+    means: Doubles
+    common: float
+
+    @classmethod
+    def of(cls, records: Records) -> ClassSimilarity:
+        """Return the similarity to the classes of `records`; the fewer samples of a class, the less is common."""
+        K = float(records.counts.mean())
+        return cls(np.stack([record.samples.mean for record in records.ordered]), _COMMON * (1.0 - 1.0 / K**2))
+
+    def __call__(self, X: Doubles) -> Doubles:
+        """Return the similarity of queries, (n,)."""
+        similarity: Doubles = (X @ directions(self.means).T).max(axis=1)
+        similarity -= self.common * (X @ directions(self.means.sum(axis=0, keepdims=True))[0])
+        return similarity
+
+    def held_out(self, samples: Selection) -> Doubles:
+        """Return the similarity of learned samples, (n,), each without itself in either mean."""
+        X, means = samples.X.astype(np.float64), self.means
+        moves = (means[samples.own] - X) / (samples.counts - 1.0)[:, None]
+        cosines = X @ directions(means).T
+        cosines[samples.each, samples.own] = np.einsum("nd,nd->n", X, directions(means[samples.own] + moves))
+        centres = directions(means.sum(axis=0) + moves)
+        similarity: Doubles = cosines.max(axis=1) - self.common * np.einsum("nd,nd->n", X, centres)
+        return similarity
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,85 +69,81 @@ class Familiarity:
 
     Attributes
     ----------
-    hierarchy : Hierarchy
-    relative : RelativeDistance
-    centres, spreads : ndarrays of shape (3,)
-        Mean and standard deviation of the measures of held-out samples.
+    similarity : ClassSimilarity
+    centre, spread : float
+        Mean and standard deviation of the similarity of held-out samples.
+    covariances : CovarianceMeasures or None
+        None while there are too few samples for a covariance.
+    share : float
+        Share of the covariances in the familiarity.
     held_out : ndarray of shape (n,)
-        Familiarity of held-out samples, sorted; empty if no class has two samples.
+        Familiarity of held-out samples, sorted; empty if no class has two samples that are not near-duplicates.
     """
 
-    hierarchy: Hierarchy
-    relative: RelativeDistance
-    centres: Doubles
-    spreads: Doubles
+    similarity: ClassSimilarity
+    centre: float
+    spread: float
+    covariances: CovarianceMeasures | None
+    share: float
     held_out: Doubles
 
     @classmethod
-    def of(cls, records: Records) -> Familiarity:
-        """Fit a hierarchy and measure held-out samples, spread evenly over classes; every class must have samples."""
-        if not records.by_label:
+    def of(cls, learned: Records) -> Familiarity:
+        """Measure held-out samples, spread evenly over classes; every class must have samples."""
+        if not learned.by_label:
             raise HyCalError("No class has images yet, so nothing can be told from the unknown. Learn some first.")
-        hierarchy = fit_hierarchy(records, strength=1.0, ridge=_HIERARCHY_RIDGE)
-        relative = RelativeDistance.of(hierarchy, ridge=_RELATIVE_RIDGE, hierarchy_ridge=_HIERARCHY_RIDGE)
+        records = distinct(learned)
+        similarity = ClassSimilarity.of(records)
         rows = spread_rows(records, np.arange(len(records.counts)), _HELD_OUT)
         if not len(rows):
-            return cls(hierarchy, relative, np.zeros(3), np.ones(3), np.empty(0))
-        measures = _held_out_measures(hierarchy, relative, Selection.of(records, rows))
-        centres = measures.mean(axis=0)
-        spreads = np.maximum(measures.std(axis=0), _LEAST_SPREAD)
-        return cls(hierarchy, relative, centres, spreads, np.sort(_combined((measures - centres) / spreads)))
+            return cls(similarity, 0.0, 1.0, None, 0.0, np.empty(0))
+        samples = Selection.of(records, rows)
+        found = similarity.held_out(samples)
+        centre, spread = float(found.mean()), max(float(found.std(ddof=1)), _LEAST_SPREAD)
+        familiarity, share = (found - centre) / spread, _covariance_share(records)
+        if not share:
+            return cls(similarity, centre, spread, None, 0.0, np.sort(familiarity))
+        covariances, measured = CovarianceMeasures.fitted(records, samples)
+        familiarity = (1.0 - share) * familiarity + share * measured
+        return cls(similarity, centre, spread, covariances, share, np.sort(familiarity))
 
     def __call__(self, X: Floats) -> Doubles:
         """Return the familiarity of queries: 0 is that of a typical sample, -1 one standard deviation less."""
         familiarity = np.empty(len(X))
 
         def fill(rows: slice) -> None:
-            measures = _measures(self.hierarchy, self.relative, X[rows].astype(np.float64))
-            familiarity[rows] = _combined((measures - self.centres) / self.spreads)
+            part = X[rows].astype(np.float64)
+            familiarity[rows] = (self.similarity(part) - self.centre) / self.spread
+            if self.covariances is not None:
+                familiarity[rows] *= 1.0 - self.share
+                familiarity[rows] += self.share * self.covariances(part)
 
-        run_in_chunks(fill, len(X), numbers_per_row=4 * len(self.hierarchy.means))
+        run_in_chunks(fill, len(X), numbers_per_row=4 * len(self.similarity.means))
         return familiarity
 
     def threshold(self, error: float) -> float:
-        """Return the familiarity that a share of `error` of the held-out samples does not reach."""
-        if not len(self.held_out):
+        """Return the familiarity below which a query is unknown, so that a share of `error` of the known ones is.
+
+        Of normal samples with mean m and deviation s, known from n held-out ones, about `error` lie below m - t s, with
+        t the quantile of n degrees of freedom; n - 1 would allow for the error of m too, but a query is compared with
+        means of one sample more than a held-out sample is, which makes up for it. The quantile of the held-out samples
+        needs no normal ones, but many: it has the weight n error/(n error + 10).
+        """
+        n = len(self.held_out)
+        if not n:
             raise HyCalError(
-                "No class has two samples, so none can be held out to set a threshold. Learn a second image of a class."
+                "No class has two samples that differ, so none can be held out to set a threshold. Learn a second "
+                "image of a class that is not a near-duplicate of the first."
             )
-        return float(np.quantile(self.held_out, error))
+        normal = self.held_out.mean() - float(stdtrit(n, 1.0 - error)) * self.held_out.std(ddof=1)
+        weight = n * error / (n * error + _MANY)
+        return float((1.0 - weight) * normal + weight * np.quantile(self.held_out, error))
 
 
-def _measures(hierarchy: Hierarchy, relative: RelativeDistance, X: Doubles) -> Doubles:
-    """Return the three measures of queries."""
-    q, e = zip(*(domain.evidence(X) for domain in hierarchy.domains), strict=True)
-    density, direction = _density_and_direction(hierarchy, np.stack(q, axis=1), e)
-    return np.stack([density, relative(X), direction], axis=1)
-
-
-def _held_out_measures(hierarchy: Hierarchy, relative: RelativeDistance, samples: Selection) -> Doubles:
-    """Return the three measures of learned samples, each without itself."""
-    q, e = (part.astype(np.float64) for part in held_out_evidence(hierarchy, samples))
-    density, direction = _density_and_direction(hierarchy, q, [e[:, :, domain.columns] for domain in hierarchy.domains])
-    return np.stack([density, relative.held_out(samples), direction], axis=1)
-
-
-def _density_and_direction(hierarchy: Hierarchy, q: Doubles, e: Sequence[Doubles]) -> tuple[Doubles, Doubles]:
-    """Return the log density of the best class, and the largest cosine in its domain, (n,) each."""
-    log_dets, radii = zip(
-        *((domain.log_det, max(domain.radius, _LEAST_SPREAD)) for domain in hierarchy.domains), strict=True
-    )
-    density = q + np.stack([distance.max(axis=1) for distance, _ in e], axis=1)
-    lengths = np.sqrt(np.maximum(-2.0 * (q + log_dets), _LEAST_SQUARE))  # |z|
-    cosines = np.stack([direction.max(axis=1) for _, direction in e], axis=1) / (radii * lengths)
-    best = np.arange(len(q)), density.argmax(axis=1)
-    return density[best], cosines[best]
-
-
-def _combined(measures: Doubles) -> Doubles:
-    """Return -log sum exp(-measure) over the standardised measures."""
-    familiarity: Doubles = -logsumexp(-measures, axis=1)
-    return familiarity
+def _covariance_share(records: Records) -> float:
+    """Return the share of the measures that rest on covariances."""
+    v, half = int(records.counts.sum()) - len(records.counts), records.width / 2.0
+    return max(v - half, 0.0) / (v + half)
 
 
 def check_share(name: str, share: float) -> None:

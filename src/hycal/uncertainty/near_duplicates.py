@@ -1,0 +1,83 @@
+"""Near-duplicates among the learned samples of a class: bursts, crops, pictures of one and the same object.
+
+Two samples of a class are near-duplicates if their distance 1 - x.y is below a fifth of what is usual within the
+classes of their domain. Where every class is one burst, that says nothing: then they are if their distance is below
+0.005 and a tenth of that between classes. A group is a sample and all that are near it and in no group yet, sample
+after sample in their canonical order: a chain of small steps is not one group, so a class of thousands stays many. A
+group is worth about one sample, so what is held out of a model must be held out together.
+
+    symbol    shape   meaning (class c of K samples, in a domain of C_g classes)
+    x         (K, d)  unit samples
+    w_c       (C_g,)  mean distance of two samples of class c: 1 - (|sum x|^2 - K)/(K (K - 1))
+    b         scalar  mean distance of two class means of the domain: 1 - mu_c.mu_c'
+    near      scalar  max(median of w_c/5, min(b/10, 0.005)): what is nearer is a near-duplicate
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.state.records import ClassRecord, Records
+from hycal.state.samples import ClassSamples
+from hycal.validation import Doubles, Floats
+
+_NEAR = 0.2  # of the distance within classes; 0.01 to 0.5% of independent pairs of a class are nearer
+_NEAR_BETWEEN = 0.1  # of the distance between classes
+_COPY = 0.005  # the distance of two copies
+_ROUNDING = 1e-6  # of a distance of equal rows
+_AT_ONCE = 1024  # rows
+
+
+def duplicate_groups(records: Records) -> npt.NDArray[np.intp]:
+    """Return the group of each sample, (N,), class after class as in `Records.stacked`; groups count from 0."""
+    groups, first = [], 0
+    for record, near in zip(records.ordered, _near_distances(records), strict=True):
+        own = _groups(record.samples.rows, near)
+        groups.append(own + first)
+        first += int(own.max(initial=-1)) + 1
+    return np.concatenate(groups)
+
+
+def distinct(records: Records) -> Records:
+    """Return the records with one sample of each group of near-duplicates."""
+    groups = duplicate_groups(records)
+    ends = np.cumsum(records.counts)
+    if not len(groups) or groups[-1] + 1 == len(groups):
+        return records
+    by_label = {}
+    for label, record, end in zip(records.labels, records.ordered, ends, strict=True):
+        chosen = np.unique(groups[end - record.count : end], return_index=True)[1]
+        by_label[label] = ClassRecord(ClassSamples(record.samples.rows[np.sort(chosen)]), record.domain, record.text)
+    return Records(by_label, records.memo)
+
+
+def _near_distances(records: Records) -> Doubles:
+    """Return the distance below which two samples of each class are near-duplicates, (C,)."""
+    sums = np.stack([record.samples.rows.sum(axis=0, dtype=np.float64) for record in records.ordered])
+    K = records.counts
+    squares = np.einsum("cd,cd->c", sums, sums)
+    within = np.where(K > 1, 1.0 - (squares - K) / np.maximum(K * (K - 1.0), 1.0), np.nan)
+    near = np.zeros(len(K))
+    for domain in np.unique(records.domains):
+        own = np.flatnonzero((records.domains == domain) & (K > 0))
+        found = within[own][K[own] > 1]
+        means = sums[own] / K[own, None]
+        n, total = len(own), means.sum(axis=0)
+        between = 1.0 - (total @ total - np.sum(means**2)) / (n * (n - 1)) if n > 1 else 0.0
+        usual = _NEAR * float(np.median(found)) if len(found) else 0.0
+        near[own] = max(usual, min(_NEAR_BETWEEN * between, _COPY), _ROUNDING)
+    return near
+
+
+def _groups(rows: Floats, near: float) -> npt.NDArray[np.intp]:
+    """Return the number of the group of each row, in order of the first row of each."""
+    groups, count = np.full(len(rows), -1, np.intp), 0
+    for start in range(0, len(rows), _AT_ONCE):
+        is_near = rows[start : start + _AT_ONCE] @ rows.T > 1.0 - near
+        for row, neighbours in enumerate(is_near, start):
+            if groups[row] < 0:
+                neighbours[row] = True
+                groups[neighbours & (groups < 0)] = count
+                count += 1
+    return groups
