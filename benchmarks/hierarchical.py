@@ -2,8 +2,9 @@
 
 Tables: accuracy after the last step and calibration error on five real domains (balanced, cross-scale and high-scale
 shots, four seeds, images alone), the same on the bundled xd8 embeddings, cars with text, pixels, rejection of unknown
-classes and domains, the cost beside HyCal, tuning, and what each part adds. Every row of the accuracy tables and of the
-last is kept in --out, so a run that was stopped goes on; --queries asks fewer of each domain.
+classes and domains, the cost beside HyCal, tuning, what each part adds, and the data on which constants were fixed.
+Every row of the accuracy tables and of the ablation is kept in --out, so a run that was stopped goes on; --queries asks
+fewer of each domain.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from scipy.special import logsumexp
 
 from benchmarks.domains import Domain
 from benchmarks.hierarchical_ablation import ablation_table
+from benchmarks.hierarchical_development import development_table
 from benchmarks.hierarchical_streams import (
     METHODS,
     SEEDS,
@@ -188,13 +190,14 @@ def tuning_table(queries: int, rows: Sequence[str]) -> None:
         )
 
 
+_TABLES = ("five", "xd8", "text", "pixels", "rejection", "cost", "tune", "ablation", "development")
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/hierarchical.json"))
-    parser.add_argument(
-        "--only", nargs="*", choices=["five", "xd8", "text", "pixels", "rejection", "cost", "tune", "ablation"]
-    )
+    parser.add_argument("--only", nargs="*", choices=list(_TABLES))
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--queries", type=int, default=800, help="of each of the five domains, evenly spaced")
     options = parser.parse_args()
@@ -210,10 +213,10 @@ def main() -> None:
         "cost": cost_table,
         "tune": lambda: tuning_table(queries, options.methods),
         "ablation": lambda: ablation_table(queries, kept),
+        "development": development_table,
     }
-    for name, table in tables.items():
-        if not options.only or name in options.only:
-            table()
+    for name in options.only or _TABLES:
+        tables[name]()
 
 
 if __name__ == "__main__":

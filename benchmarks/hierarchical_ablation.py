@@ -80,11 +80,12 @@ def _hierarchy(change: Callable[[Hierarchy], Hierarchy]) -> Any:
 
 
 #: What is taken away, and how.
-_WITHOUT: Mapping[str, Callable[[], Any]] = {
+WITHOUT: Mapping[str, Callable[[], Any]] = {
     "whole": nullcontext,
     "without direction": lambda: _without_evidence(1),
     "without distance to classes": lambda: _without_evidence(0),
     "without kernel": lambda: _replaced(kernel_pays=lambda samples, classes: False),
+    "identity: a half": lambda: _replaced(_identity_share=lambda records, ridge: ridge),
     "without shrinking of means": lambda: _hierarchy(_plain_means),
     "without fitted weights": lambda: _replaced(fit_weights=_fixed),
     "left-out samples stay in B": lambda: patch.object(hierarchy_held_out, "posterior_without", _posterior_with),
@@ -101,7 +102,7 @@ def ablation_table(queries: int, kept: CellCache) -> None:
     """Print accuracy and calibration error without each part, and accuracy on cars with text."""
     print(f"\nWithout each part: accuracy after the last step, and calibration error, means of seeds {SEEDS}")
     print(f"{'':31}" + "".join(f"{name:>14}{'ECE':>6}" for name in _SETTINGS), flush=True)
-    for row in (*_WITHOUT, *_STRENGTHS, _ONE_DOMAIN):
+    for row in (*WITHOUT, *_STRENGTHS, _ONE_DOMAIN):
         means = [
             np.mean(
                 [
@@ -120,7 +121,7 @@ def _cell(row: str, setting: str, queries: int, seed: int) -> tuple[float, float
     domains = _SETTINGS[setting](seed, queries)
     method = partial(HierarchicalHyCal, strength=_STRENGTHS.get(row, 1.0))
     told = [replace(domain, name="all") for domain in domains] if row == _ONE_DOMAIN else domains
-    with _WITHOUT.get(row, nullcontext)():
+    with WITHOUT.get(row, nullcontext)():
         return measured(learned(method, told), domains)
 
 
@@ -138,6 +139,6 @@ def _text_table() -> None:
         cells = []
         for shots in _SHOTS:
             domain = cars(shots)
-            with _WITHOUT[part]():
+            with WITHOUT[part]():
                 cells.append(domain.accuracy(learned(partial(HierarchicalHyCal, text=text), [domain])))
         print(f"{row:31}" + "".join(f"{cell:8.1f}" for cell in cells), flush=True)

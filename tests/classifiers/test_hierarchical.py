@@ -126,3 +126,16 @@ def test_domains_are_found_without_names():
     np.testing.assert_array_equal(found.decision_function(stream.queries), asked.decision_function(stream.queries))
     one = learn(HierarchicalHyCal(), [replace(step, domain="all") for step in stream.steps])
     assert len(one.snapshot().value.hierarchy.domains) == 1
+
+
+def test_one_shot_classes_differ_by_direction_alone():
+    """A class mean of one sample has a length by chance."""
+    stream = Stream.synthetic(6, shots=[[1] * 5], width=12)
+    step = replace(stream.steps[0], text={})
+    fitted = learn(HierarchicalHyCal(), [step])
+    means = fitted.snapshot().value.hierarchy.means.astype(float)
+    u = means - means.mean(axis=0)
+    cosines = (stream.queries - means.mean(axis=0)) @ (u / np.linalg.norm(u, axis=1, keepdims=True)).T
+    np.testing.assert_array_equal(fitted.predict(stream.queries), fitted.classes_[cosines.argmax(axis=1)])
+    with_text = learn(HierarchicalHyCal(), stream.steps).snapshot().value.weights.classes[0]
+    np.testing.assert_array_equal(with_text > 0, [False, True, False, True])

@@ -31,11 +31,12 @@ from hycal.validation import Doubles, Floats
 if TYPE_CHECKING:
     from hycal.encoders.onnx_graph import GraphBuilder
 
-_CLASS_WEIGHT = 0.05  # of either evidence for a class, where no sample can be held out
-_KERNEL_WEIGHT = 5.0  # of kernel evidence, likewise
+# Weights of evidence by distance, direction, kernel and text, and of that for a domain
+_CENTRES = np.array([0.05, 0.05, 5.0, 1.0])  # to which few held-out samples pull
+_ONE_SHOT = np.array([0.0, 0.1, 0.0, 0.0])  # where none can be held out: lengths of one-shot means say nothing
+_ONE_SHOT_AND_TEXT = np.array([0.0, 0.05, 0.0, 1.0])
 _LEAST_KERNEL_WEIGHT = 0.25  # kernel evidence of a smaller weight is left out
-_DOMAIN_WEIGHT = 0.025  # of the evidence for a domain
-_CENTRES = np.array([_CLASS_WEIGHT, _CLASS_WEIGHT, _KERNEL_WEIGHT, 1.0])  # distance, direction, kernel, text
+_DOMAIN_WEIGHT = 0.025
 _PULL = 10.0  # nats: what doubling a weight costs, half of it
 _HELD_OUT = 200  # samples of a domain that its weights are fitted on
 _HELD_OUT_OF_DOMAIN = 40  # samples of a domain that the weight of domains is fitted on
@@ -259,11 +260,12 @@ def _fitted_domain(
     """
     domain = hierarchy.domains[number]
     samples = everything.at(spread_rows(records, domain.columns, _HELD_OUT))
+    if not len(samples.rows):
+        return None, text, _ONE_SHOT if text is None else _ONE_SHOT_AND_TEXT
     held_out = evidence_in_own_domain(hierarchy.prior, domain, samples)
     members, kernel = _members(hierarchy, number, everything), None
     found: dict[int, npt.NDArray[Any]] = {0: held_out.distance(), 1: held_out.direction()}
-    provable = text is None or len(samples.rows) > 0  # beside text, held-out samples must show the weight of the kernel
-    if provable and kernel_pays(len(members.rows), len(domain.columns)):
+    if kernel_pays(len(members.rows), len(domain.columns)):
         own = np.searchsorted(domain.columns, members.own)
         kernel, found[2] = KernelRegression.fit(members.X, own, np.searchsorted(members.rows, samples.rows))
     if text is not None:
