@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.algebra.cost import Addition, machine_bytes
+from hycal.algebra.evidence import ScoreParts
 from hycal.errors import HyCalError
 from hycal.estimator import Estimator
 from hycal.state.records import Records
@@ -113,6 +114,10 @@ class IncrementalClassifier(Estimator):
             f"{type(self).__name__} cannot be exported to ONNX: it defines no `onnx_scores`. docs/methods.md says "
             "which methods can. `hycal remake` makes a model of the same images with another method."
         )
+
+    def score_parts(self, X: npt.ArrayLike) -> ScoreParts | None:
+        """Return the scores of queries with the kinds of evidence behind them; None if the method cannot say."""
+        return None
 
     def scores_without_each(self, derived: Any, records: Records, samples: Selection) -> npt.NDArray[Any] | None:
         """Return the scores of `samples`, each by the model without it; None if there is no closed form.

@@ -62,7 +62,8 @@ def test_the_evidence_has_shares_and_nearest_images(learned, photos):
     image = min((photos / "test" / "low" / "0").iterdir())
     (answer,) = answers(learned.path, image, "--explain")
     best = answer["answers"][0]["evidence"]
-    assert best["images"] == 6 and len(best["nearest"]) == 3 and 0 < best["weight"] < 1
+    assert best["images"] == 6 and len(best["nearest"]) == 3
+    assert set(best["parts"]) == {"direction", "distance"} and 0 < best["parts"]["distance"]["weight"] < 1
     assert "nearest of 6 learned" in hycal("predict", learned.path, image, "--explain")
 
 

@@ -41,7 +41,8 @@ def test_classify_tells_colours_apart_with_evidence(taught):
     assert [best(answer) for answer in told["answers"]] == ["colour/red", "colour/blue"]
     first = told["answers"][0]["candidates"][0]
     parts = first["evidence"]["parts"]
-    assert parts["cosine_share"] + parts["distance_share"] == pytest.approx(1 / (1 + np.exp(-first["score"])), abs=1e-5)
+    assert [part["name"] for part in parts] == ["direction", "distance"]
+    assert sum(part["share"] for part in parts) == pytest.approx(1 / (1 + np.exp(-first["score"])), abs=1e-5)
     near = first["evidence"]["nearest"][0]
     assert near["label"] == "colour/red"
     thumbnail = taught.get(f"/api/thumbnails/{near['image']}")

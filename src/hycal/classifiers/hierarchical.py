@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy.special import log_softmax
 
 from hycal.algebra.cost import Addition
+from hycal.algebra.evidence import ScorePart, ScoreParts
 from hycal.algebra.hierarchy import Hierarchy
 from hycal.algebra.hierarchy_fit import fit_hierarchy
 from hycal.algebra.hierarchy_groups import domain_numbers
@@ -183,18 +184,22 @@ class HierarchicalHyCal(IncrementalClassifier):
         ]
         return _log_posterior(derived, samples.X, q, e, kernels)
 
+    def score_parts(self, X: npt.ArrayLike) -> ScoreParts:
+        """Return the evidence of each kind for the classes of a domain, and what their domain adds."""
+        queries, derived = self.check_queries(X), self.snapshot().value
+        q, e, kernels = _evidence(derived, queries)
+        scores, parts = _log_posterior(derived, queries, q, e, kernels), _weighted(derived, queries, e, kernels)
+        parts["domain"] = scores - sum(parts.values())
+        above = [ScorePart(name, part - part.mean(axis=1, keepdims=True)) for name, part in parts.items()]
+        return ScoreParts(scores, tuple(above), "evidence")
+
     def score_rows(self, derived: Posterior, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
         """Return the log posterior of every class."""
         classes = len(derived.hierarchy.domain_of)
         scores = np.empty((len(X), classes), np.float32)
 
         def score(rows: slice) -> None:
-            q = np.empty((rows.stop - rows.start, len(derived.hierarchy.domains)), np.float32)
-            e = np.empty((2, len(q), classes), np.float32)
-            for number, domain in enumerate(derived.hierarchy.domains):
-                q[:, number], e[:, :, domain.columns] = domain.evidence(X[rows])
-            kernels = [None if kernel is None else kernel(X[rows]) for kernel in derived.kernels]
-            scores[rows] = _log_posterior(derived, X[rows], q, e, kernels)
+            scores[rows] = _log_posterior(derived, X[rows], *_evidence(derived, X[rows]))
 
         run_in_chunks(score, len(X), numbers_per_row=3 * classes + X.shape[1])
         return scores if columns is None else scores[:, columns]
@@ -205,6 +210,30 @@ def _identity_share(records: Records, ridge: float) -> float:
     freedom = max(int(records.counts.sum()) - len(records.counts), 1)
     growth = max(1.0, float(np.sqrt(records.width / 4.0 / freedom)))
     return ridge * growth / (ridge * growth + 1.0 - ridge)
+
+
+def _evidence(derived: Posterior, X: Floats) -> tuple[Floats, Floats, list[Floats | None]]:
+    """Return q, (n, G), the evidence by distance and direction, (2, n, C), and by the kernel of each domain."""
+    hierarchy = derived.hierarchy
+    q = np.empty((len(X), len(hierarchy.domains)), np.float32)
+    e = np.empty((2, len(X), len(hierarchy.domain_of)), np.float32)
+    for number, domain in enumerate(hierarchy.domains):
+        q[:, number], e[:, :, domain.columns] = domain.evidence(X)
+    return q, e, [None if kernel is None else kernel(X) for kernel in derived.kernels]
+
+
+def _weighted(derived: Posterior, X: Floats, e: Floats, kernels: Sequence[Floats | None]) -> dict[str, Doubles]:
+    """Return each kind of evidence for the classes of every domain times its weight, (n, C)."""
+    found = {name: np.zeros(e.shape[1:]) for name in ("distance", "direction", "kernel", "text")}
+    parts = zip(derived.hierarchy.domains, kernels, derived.texts, derived.weights.classes, strict=True)
+    for domain, kernel, text, (alpha, beta, gamma, kappa) in parts:
+        found["distance"][:, domain.columns] = alpha * e[0][:, domain.columns]
+        found["direction"][:, domain.columns] = beta * e[1][:, domain.columns]
+        if kernel is not None:
+            found["kernel"][:, domain.columns] = gamma * kernel
+        if text is not None:
+            found["text"][:, domain.columns] = kappa * (X @ text.T)
+    return {name: part for name, part in found.items() if part.any()}
 
 
 def _log_posterior(

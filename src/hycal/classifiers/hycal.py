@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hycal.algebra.background import Background
 from hycal.algebra.cost import Addition, covariance_factor
+from hycal.algebra.evidence import ScorePart, ScoreParts
 from hycal.algebra.fusion import FUSIONS
 from hycal.algebra.gaussians import GaussianOptions
 from hycal.algebra.gaussians_held_out import own_without_each
@@ -277,6 +278,15 @@ class HyCal(IncrementalClassifier):
 
         run_in_chunks(measure, len(queries), numbers_per_row=len(order))
         return found
+
+    def score_parts(self, X: npt.ArrayLike) -> ScoreParts:
+        """Return what direction and distance add to s_c."""
+        found = self.explain(X)
+        parts = (
+            ScorePart("direction", (1.0 - found.weight) * found.cosine_level, found.cosine, 1.0 - found.weight),
+            ScorePart("distance", found.weight * found.distance_level, found.distance, found.weight),
+        )
+        return ScoreParts(found.log_odds, parts, "score")
 
     def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
         """Add both measures and their blend."""

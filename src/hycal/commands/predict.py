@@ -17,7 +17,7 @@ from hycal.embedding.sources import image_files
 from hycal.errors import HyCalError
 from hycal.escaping import csv_line
 from hycal.project import Project
-from hycal.project.answers import Evidence
+from hycal.project.answers import Evidence, EvidencePart
 from hycal.project.encoder import encoder_of
 from hycal.project.predictions import ERROR, Prediction, Predictor
 
@@ -97,8 +97,8 @@ def _evidence_json(evidence: Evidence) -> dict[str, Any]:
         {"file": near.example.name, "image": near.example.identity.hex(), "similarity": near.similarity}
         for near in evidence.nearest
     ]
-    parts = {} if evidence.parts is None else vars(evidence.parts)
-    return {"images": evidence.shots, **parts, "nearest": nearest}
+    parts = {part.name: {key: value for key, value in vars(part).items() if key != "name"} for part in evidence.parts}
+    return {"images": evidence.shots, "quantity": evidence.quantity, "parts": parts, "nearest": nearest}
 
 
 def _csv_writer(*, marks: bool) -> Callable[[Prediction], None]:
@@ -142,16 +142,17 @@ def _people_writer(why: bool) -> Callable[[Prediction], None]:
     return write
 
 
+def _part_text(part: EvidencePart) -> str:
+    text = f"{part.share:.3f} by {part.name}"
+    return text if part.measure is None else f"{text} ({part.measure:.4g}, weight {part.weight:.2f})"
+
+
 def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
     if evidence is None:
         return
-    parts = evidence.parts
-    if parts is not None:
-        yield (
-            f"score {parts.cosine_share + parts.distance_share:.3f} = {parts.cosine_share:.3f} by direction "
-            f"(cosine {parts.cosine:.3f}, weight {1 - parts.weight:.2f}) + {parts.distance_share:.3f} by distance "
-            f"({parts.distance:.1f}, weight {parts.weight:.2f})"
-        )
+    if evidence.parts:
+        total = sum(part.share for part in evidence.parts)
+        yield f"{evidence.quantity} {total:.3f} = {' + '.join(map(_part_text, evidence.parts))}"
     named = (
         f"{near.example.name or near.example.identity.hex()[:12]} {near.similarity:.3f}" for near in evidence.nearest
     )

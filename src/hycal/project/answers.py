@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.classifiers import HyCal
-from hycal.classifiers.hycal import Explanation
+from hycal.algebra.evidence import ScoreParts
 from hycal.errors import HyCalError
 from hycal.project.examples import ClassExamples, Example
 from hycal.project.state import State
@@ -30,24 +29,13 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The parts of HyCal's score s in [0, 1].
+class EvidencePart:
+    """One kind of evidence for a class; `hycal.algebra.evidence.ScorePart` says what the fields are."""
 
-    Attributes
-    ----------
-    weight : float
-        Weight w of the distance; the cosine has 1 - w.
-    cosine, distance : float
-        Cosine to the class mean, and squared Mahalanobis distance.
-    cosine_share, distance_share : float
-        What each adds to the score: (1 - w) Phi(cos) and w Phi(-m).
-    """
-
-    weight: float
-    cosine: float
-    distance: float
-    cosine_share: float
-    distance_share: float
+    name: str
+    share: float
+    measure: float | None
+    weight: float | None
 
 
 @dataclass(frozen=True)
@@ -60,13 +48,15 @@ class Evidence:
         Images learned of the class.
     nearest : tuple of Neighbour
         Its learned images nearest to the query.
-    parts : Parts or None
-        None for methods other than HyCal.
+    quantity : str
+        What the parts add up to: "score" or "evidence"; "" for methods without parts.
+    parts : tuple of EvidencePart
     """
 
     shots: int
     nearest: tuple[Neighbour, ...]
-    parts: Parts | None = None
+    quantity: str = ""
+    parts: tuple[EvidencePart, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,11 +126,11 @@ def answer(
     if not len(queries):
         return []
     classifier = state.classifier
-    parts = classifier.explain(queries) if why and isinstance(classifier, HyCal) else None
-    scores = classifier.decision_function(queries) if parts is None else parts.log_odds
+    found = classifier.score_parts(queries) if why else None
+    scores = classifier.decision_function(queries) if found is None else found.scores
 
     def evidence(row: int, column: int) -> Evidence:
-        return _evidence(state, queries[row], column, None if parts is None else _parts(parts, row, column))
+        return _evidence(state, queries, row, column, found)
 
     return [
         tuple(
@@ -167,21 +157,22 @@ def nearest(query: Floats, label: Label, class_: ClassExamples, most: int) -> tu
     return tuple(Neighbour(label, float(similarities[number]), class_.examples[number]) for number in order)
 
 
-def _evidence(state: State, query: Floats, column: int, parts: Parts | None) -> Evidence:
+def _evidence(state: State, queries: Floats, row: int, column: int, found: ScoreParts | None) -> Evidence:
     label = state.labels[column]
     class_ = state.classes[label]
-    return Evidence(len(class_.examples), nearest(query, label, class_, NEIGHBOURS), parts)
-
-
-def _parts(explanation: Explanation, row: int, column: int) -> Parts:
-    weight = float(explanation.weight[column])
-    return Parts(
-        weight,
-        float(explanation.cosine[row, column]),
-        float(explanation.distance[row, column]),
-        (1.0 - weight) * float(explanation.cosine_level[row, column]),
-        weight * float(explanation.distance_level[row, column]),
+    neighbours = nearest(queries[row], label, class_, NEIGHBOURS)
+    if found is None:
+        return Evidence(len(class_.examples), neighbours)
+    parts = tuple(
+        EvidencePart(
+            part.name,
+            float(part.share[row, column]),
+            None if part.measure is None else float(part.measure[row, column]),
+            None if part.weight is None else float(part.weight[column]),
+        )
+        for part in found.parts
     )
+    return Evidence(len(class_.examples), neighbours, found.quantity, parts)
 
 
 _NOTHING = 1e-9

@@ -132,22 +132,22 @@ class NeighbourOut(ResponseBody):
     similarity: float
 
 
-class PartsOut(ResponseBody):
-    """The parts of HyCal's score in [0, 1]: the weight of the distance, both measures, and what each adds."""
+class PartOut(ResponseBody):
+    """One kind of evidence: what it adds, the measure behind it, and the weight of that measure."""
 
-    weight: float
-    cosine: float
-    distance: float
-    cosine_share: float
-    distance_share: float
+    name: str
+    share: float
+    measure: float | None
+    weight: float | None
 
 
 class EvidenceOut(ResponseBody):
-    """Why a class has its score; no parts for methods other than HyCal."""
+    """Why a class has its score. The shares of the parts add up to a score in [0, 1], or to evidence in nats."""
 
     shots: int
     nearest: list[NeighbourOut]
-    parts: PartsOut | None
+    quantity: str
+    parts: list[PartOut]
 
 
 class CandidateOut(ResponseBody):

@@ -1,17 +1,20 @@
-// The evidence for a class: the two shares of its score, and the nearest learned images.
+// The evidence for a class: what each kind adds to its score, and the nearest learned images.
 
 import { h, labelElement, percent, plural, thumbnail } from "./dom.js";
+
+const QUANTITIES = { score: "Score", evidence: "Evidence, in nats above the average class" };
+const MEASURES = { direction: (value) => `cosine ${value.toFixed(2)}`, distance: (value) => `Mahalanobis² ${Math.round(value).toLocaleString("en")}` };
 
 export function evidence(candidates) {
   return h("div", { className: "evidence" }, candidates.map(one));
 }
 
-function one({ label, evidence: { shots, nearest, parts } }) {
+function one({ label, evidence: { shots, nearest, quantity, parts } }) {
   return h(
     "div",
     { className: "reason" },
     h("p", {}, labelElement(label), h("span", { className: "quiet" }, ` · ${plural(shots, "image")} learned`)),
-    parts && shares(parts),
+    parts.length > 0 && shares(quantity, parts),
     h(
       "ul",
       { className: "nearest", "aria-label": `Nearest images of ${label}` },
@@ -22,20 +25,23 @@ function one({ label, evidence: { shots, nearest, parts } }) {
   );
 }
 
-function shares({ weight, cosine, distance, cosine_share: direction, distance_share: closeness }) {
-  const bar = h("div", { className: "shares", role: "img", "aria-label": `Score ${(direction + closeness).toFixed(2)}: direction adds ${direction.toFixed(2)}, distance ${closeness.toFixed(2)}` },
-    h("span", { className: "direction" }), h("span", { className: "closeness" }));
-  bar.children[0].style.width = `${100 * direction}%`;
-  bar.children[1].style.width = `${100 * closeness}%`;
+/** A bar with the parts that speak for the class, and all parts in words. */
+function shares(quantity, parts) {
+  const total = parts.reduce((sum, { share }) => sum + share, 0);
+  const favourable = parts.filter(({ share }) => share > 0);
+  const whole = Math.max(1, favourable.reduce((sum, { share }) => sum + share, 0));
+  const bar = h("div", { className: "shares", role: "img", "aria-label": `${QUANTITIES[quantity]} ${total.toFixed(2)}: ${parts.map(({ name, share }) => `${name} adds ${share.toFixed(2)}`).join(", ")}` },
+    favourable.map(({ name }) => h("span", { className: `part ${name}` })));
+  favourable.forEach(({ share }, number) => { bar.children[number].style.width = `${(100 * share) / whole}%`; });
   return h(
     "div",
     {},
     bar,
-    h(
-      "p",
-      { className: "quiet" },
-      h("span", { className: "key direction" }), ` direction ${direction.toFixed(2)} (cosine ${cosine.toFixed(2)}) + `,
-      h("span", { className: "key closeness" }), ` distance ${closeness.toFixed(2)} (Mahalanobis² ${Math.round(distance).toLocaleString("en")}). Distance counts ${percent(weight)}.`,
-    ),
+    h("p", { className: "quiet" }, `${QUANTITIES[quantity]} ${total.toFixed(2)}: `, parts.flatMap((part, number) => [number ? ", " : "", h("span", { className: `key part ${part.name}` }), words(part)]), "."),
   );
+}
+
+function words({ name, share, measure, weight }) {
+  const about = measure === null ? "" : ` (${MEASURES[name](measure)}, counts ${percent(weight)})`;
+  return ` ${name} ${share.toFixed(2)}${about}`;
 }
