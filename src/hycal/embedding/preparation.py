@@ -94,7 +94,10 @@ class Workers:
         """Return what was ordered, as `prepare` does; a crash or an exhausted limit is an ImageError."""
         if not isinstance(content, bytes):
             return prepare(content, order)  # pixels need no decoder
-        worker = self._take()
+        try:
+            worker = self._take()
+        except OSError as error:
+            raise ImageError(f"no process can be started to decode it: {error.strerror or error}") from None
         try:
             problem, tensor, small = worker.ask(content, order)
         except (OSError, EOFError):
