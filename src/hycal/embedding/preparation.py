@@ -219,5 +219,6 @@ def _limit_memory() -> None:
 
     pages = Path("/proc/self/statm")
     start = int(pages.read_text().split()[0]) * resource.getpagesize() if pages.exists() else 2**30
-    resource.setrlimit(resource.RLIMIT_AS, (start + SPARE_MEMORY, start + SPARE_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(ValueError, OSError):  # macOS knows the limit, and may refuse to set it
+        resource.setrlimit(resource.RLIMIT_AS, (start + SPARE_MEMORY, start + SPARE_MEMORY))
