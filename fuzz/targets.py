@@ -143,7 +143,7 @@ def _archive(name: str) -> Callable[[bytes], None]:
 
 def _rows(kind: str) -> Callable[[bytes], None]:
     def feed(content: bytes) -> None:
-        rows = rows_of(content, kind, most=64, width=512)
+        rows = rows_of(content, kind, most=64)
         if rows.dtype != np.float32 or rows.ndim != 2 or not 0 < len(rows) <= 64:
             raise AssertionError(f"{rows.dtype} of shape {rows.shape} came out")
 

@@ -9,16 +9,39 @@ import subprocess
 import sys
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
 from benchmarks.attacks.case import Case
 from benchmarks.attacks.target import ask, attacked, upload
+from hycal.embedding.decoding import PEAK_BYTES, PEAKS
 
 AT_ONCE = 8
+SIDE = 4000
+PICTURES: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+    "JPEG": ("JPEG", "RGB", {}),
+    "progressive JPEG": ("JPEG", "CMYK", {"progressive": True}),
+    "PNG": ("PNG", "RGBA", {}),
+    "GIF": ("GIF", "P", {}),
+    "WebP": ("WEBP", "RGB", {"lossless": True}),
+    "BMP": ("BMP", "RGB", {}),
+    "TIFF": ("TIFF", "RGB", {}),
+    "float TIFF": ("TIFF", "F", {}),
+}
+_SLACK = 0.5
+_MEASURE = """
+import pathlib, sys
+from hycal.embedding.decoding import decode
+peak = lambda: 1024 * int(pathlib.Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+content = pathlib.Path(sys.argv[1]).read_bytes()
+before = peak()
+decode(content)
+print(peak() - before)
+"""
 
 
 def png(width: int, height: int) -> bytes:
@@ -84,6 +107,18 @@ def send(folder: Path, *, make: Callable[[], bytes], expected: str, at_once: int
     return held, f"{len(content):,} bytes; {watched}; {sorted(problems)}; {answered}"
 
 
+def memory(folder: Path) -> tuple[bool, str]:
+    """Decode the largest pictures of each format in processes of their own, and compare their memory with the limit."""
+    found = {}
+    for name, (kind, mode, options) in PICTURES.items():
+        path = folder / "picture"
+        Image.new(mode, (SIDE, SIDE)).save(path, kind, **options)
+        done = subprocess.run([sys.executable, "-c", _MEASURE, str(path)], capture_output=True, text=True, check=True)
+        found[name] = float(done.stdout) / SIDE**2, PEAKS.get(kind, PEAK_BYTES)
+    held = all(measured < assumed + _SLACK for measured, assumed in found.values())
+    return held, "bytes a pixel: " + ", ".join(f"{name} {measured:.1f}" for name, (measured, _) in found.items())
+
+
 def command_line(folder: Path) -> tuple[bool, str]:
     """Learn a folder with a photograph of 108 million pixels by the command line."""
     images = folder / "images" / "things" / "one"
@@ -110,5 +145,6 @@ CASES: tuple[Case, ...] = (
         "a JPEG that decodes for minutes is stopped",
         partial(send, make=progressive, expected="processor time", at_once=1),
     ),
+    Case(3, "decoding takes no more memory than its limit assumes", memory),
     Case(3, "a photograph of 108 million pixels is one clear error, without a warning", command_line),
 )

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from hycal.classifiers import HyCal
 from hycal.project import Project
+from tests.support.encoders import ColourEncoder
 from tests.support.services import client_of, files, new_service, picture, teach
 
 
@@ -99,7 +100,7 @@ def test_however_many_ask_the_same_few_threads_work(tmp_path, monkeypatch):
         return noted
 
     service = new_service(tmp_path / "m.hycal")
-    monkeypatch.setattr(service.encoder, "encode", noting("look", service.encoder.encode), raising=False)
+    monkeypatch.setattr(ColourEncoder, "encode", noting("look", ColourEncoder.encode))
     monkeypatch.setattr(HyCal, "score_rows", noting("answer", HyCal.score_rows))
     with client_of(service) as client:
         teach(client)

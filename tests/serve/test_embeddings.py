@@ -13,10 +13,11 @@ from hycal import HyCal
 from hycal.errors import HyCalError
 from hycal.project.answers import answer, rank
 from hycal.serve.bodies import NPY, body_limits
-from hycal.serve.embeddings import EmbeddingsRequest, answer_requests, rows_of
+from hycal.serve.embeddings import EmbeddingsRequest, RowCount, answer_requests, rows_of
 from hycal.serve.schemas import AnswersOut
 from hycal.serve.serializers import describe_answer, encode_ranking
 from hycal.serve.service import Limits, SentImage
+from tests.support.services import client_of, new_service
 
 
 def npy(rows) -> bytes:
@@ -147,28 +148,41 @@ def test_embeddings_that_make_no_sense(taught, rows, reason):
     ],
     ids=["empty rows", "thin rows", "a wide row", "nulls", "nested lists", "nested objects", "a string"],
 )
-def test_hostile_json_costs_no_more_than_its_bytes(body):
+def test_hostile_json_is_refused_before_it_is_parsed(taught, body):
     """What a list takes is far more than its two bytes: 64 MB of empty rows took 2.8 GB and 52 s."""
     tracemalloc.start()
-    with pytest.raises(HyCalError) as told:
-        rows_of(body, "application/json", most=4096, width=512)
+    told = taught.post("/api/classify-embeddings", content=body)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 2**20
-    assert len(str(told.value)) < 500
+    assert told.status_code in (400, 413)
+    assert len(told.content) < 500
+    assert peak < 2**23
 
 
-def test_embeddings_at_the_limit_pass_and_one_more_is_refused():
+def test_rows_are_counted_up_to_the_limits():
     def body(rows: int, width: int) -> bytes:
         return json.dumps({"rows": [[-1.2345678901234567e-123] * width] * rows}).encode()
 
-    assert rows_of(body(4, 3), "application/json", most=4, width=3).shape == (4, 3)
-    for rows, width in ((5, 3), (4, 4)):
+    RowCount(4, 3).take(body(4, 3))
+    assert rows_of(body(4, 3), "application/json", most=4).shape == (4, 3)
+    for rows, width, piece in ((5, 3, 1000), (4, 5, 1000), (5, 3, 7), (4, 5, 7), (1, 5, 7)):
+        content, counted = body(rows, width), RowCount(4, 3)
         with pytest.raises(HyCalError, match=r"limit|width"):
-            rows_of(body(rows, width), "application/json", most=4, width=3)
+            for start in range(0, len(content), piece):
+                counted.take(content[start : start + piece])
     most = body_limits(Limits(rows=4, request_bytes=10**9), 1000)
     assert len(body(4, 1000)) <= most("/api/classify-embeddings", "application/json")
     assert len(npy(np.ones((4, 1000), np.float32))) <= most("/api/classify-embeddings", NPY)
+
+
+@pytest.mark.parametrize("body", [b"[[],[],[],[],[]]", b"[0,0,0,0,0,0,0,0]", b'{"rows": [[[[[['])
+def test_small_bodies_of_many_rows_never_reach_the_parser(tmp_path, monkeypatch, body):
+    monkeypatch.setattr("hycal.serve.embeddings.parse_json", lambda *given: pytest.fail("parsed"))
+    service = new_service(tmp_path / "m.hycal", rows=2)
+    service.width = 2
+    with client_of(service) as client:
+        assert client.post("/api/classify-embeddings", content=body).status_code == 400
+        assert client.post("/api/classify-embeddings?top=1", content=body).status_code == 400
 
 
 def test_labels_to_learn_are_parsed_up_to_the_first_fault(taught, service):

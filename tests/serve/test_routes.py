@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio.to_thread
 import numpy as np
 import pytest
 
@@ -249,6 +250,11 @@ def test_head_is_get_without_its_body(taught, path):
     assert head.status_code == get.status_code
     assert head.content == b""
     assert head.headers == get.headers
+
+
+def test_health_waits_for_no_thread(client, monkeypatch):
+    monkeypatch.setattr(anyio.to_thread, "run_sync", lambda *given, **options: pytest.fail("a thread was asked for"))
+    assert client.get("/api/health").json()["status"] == "ok"
 
 
 def test_head_of_what_only_takes_posts_changes_nothing(taught, service):

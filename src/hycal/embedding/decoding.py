@@ -32,7 +32,7 @@ _HEIC_BRANDS: Final = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"
 
 # Memory at the peak, in bytes for each pixel; twelve where nothing is said. `python -m benchmarks.attacks` measures it.
 PEAK_BYTES: Final = 12
-_PEAKS: Final[Mapping[str, int]] = {"WEBP": 16}
+PEAKS: Final[Mapping[str, int]] = {"WEBP": 16}
 
 
 def decode(content: Content, *, most_pixels: int = MOST_PIXELS, enough: int | None = None) -> Image.Image:
@@ -99,7 +99,7 @@ def _check_size(picture: Image.Image, most_pixels: int) -> None:
         raise ImageError(f"{width} x {height} pixels: nothing to see")
     if width * height > most_pixels:
         raise ImageError(f"{width} x {height} is {width * height:,} pixels; the limit is {most_pixels:,}")
-    peak = _PEAKS.get(picture.format or "", PEAK_BYTES)
+    peak = PEAKS.get(picture.format or "", PEAK_BYTES)
     if width * height * peak > most_pixels * PEAK_BYTES:
         most = most_pixels * PEAK_BYTES // peak
         raise ImageError(

@@ -94,7 +94,10 @@ class Workers:
         """Return what was ordered, as `prepare` does; a crash or an exhausted limit is an ImageError."""
         if not isinstance(content, bytes):
             return prepare(content, order)  # pixels need no decoder
-        worker = self._take()
+        try:
+            worker = self._take()
+        except OSError as error:
+            raise ImageError(f"no process can be started to decode it: {error.strerror or error}") from None
         try:
             problem, tensor, small = worker.ask(content, order)
         except (OSError, EOFError):
@@ -216,5 +219,6 @@ def _limit_memory() -> None:
 
     pages = Path("/proc/self/statm")
     start = int(pages.read_text().split()[0]) * resource.getpagesize() if pages.exists() else 2**30
-    resource.setrlimit(resource.RLIMIT_AS, (start + SPARE_MEMORY, start + SPARE_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(ValueError, OSError):  # macOS knows the limit, and may refuse to set it
+        resource.setrlimit(resource.RLIMIT_AS, (start + SPARE_MEMORY, start + SPARE_MEMORY))

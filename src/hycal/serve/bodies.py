@@ -24,8 +24,6 @@ _NUMBER_BYTES = 26  # of JSON: a double with its sign, exponent, comma and space
 _HASH_BYTES = 72  # of JSON: an image hash with its quotes, comma and space
 _LABEL_BYTES = 512  # of JSON: an image hash and its label, on average; a label has 20 characters, seldom 200
 
-_PIECE = 2**18
-
 T = TypeVar("T")
 
 
@@ -70,16 +68,6 @@ def body_limits(limits: Limits, width: int) -> Callable[[str, str], int]:
 def is_npy(kind: str) -> bool:
     """Whether a media type says that the body is an .npy file."""
     return kind.partition(";")[0].strip() == NPY
-
-
-def count_up_to(body: bytes, mark: bytes, most: int) -> int:
-    """Return how often a byte stands in a body, counted no further than necessary to know that it is `most` times."""
-    found = 0
-    for start in range(0, len(body), _PIECE):  # by pieces: other threads wait while one is counted
-        found += body.count(mark, start, start + _PIECE)
-        if found >= most:
-            return most
-    return found
 
 
 def parse_json(body: bytes, kind: type[T]) -> T:

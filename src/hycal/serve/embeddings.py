@@ -17,7 +17,7 @@ from starlette.responses import Response
 from hycal.errors import HyCalError
 from hycal.parallel.threads import thread_pool
 from hycal.serve.batching import ANSWERING, BULK, Batcher, run_on
-from hycal.serve.bodies import EmbeddingsIn, count_up_to, is_npy, parse_json
+from hycal.serve.bodies import EmbeddingsIn, is_npy, parse_json
 from hycal.serve.serializers import encode_ranking
 from hycal.serve.service import Service, Stopwatch
 from hycal.validation import Floats
@@ -53,7 +53,9 @@ class EmbeddingsEndpoint:
 
     async def __call__(self, request: Request, top: int = TOP, unknown: float | None = None) -> Response:
         """Return JSON of `schemas.AnswersOut`."""
-        asked = EmbeddingsRequest(await request.body(), request.headers.get("content-type", ""), top, unknown)
+        kind = request.headers.get("content-type", "")
+        counted = None if is_npy(kind) else RowCount(self._service.limits.rows, self._service.width)
+        asked = EmbeddingsRequest(await _received(request, counted), kind, top, unknown)
         if len(asked.body) <= _BATCH_BYTES:
             return Response(await self._batcher(asked), media_type="application/json")
         (answer,) = await run_on(BULK, answer_requests, self._service, [asked])
@@ -64,9 +66,8 @@ class EmbeddingsEndpoint:
 
 def answer_requests(service: Service, requests: Sequence[EmbeddingsRequest]) -> list[bytes | Exception]:
     """Return JSON of `schemas.AnswersOut` for each request, all from one model; a HyCalError for a faulty request."""
-    most, width = service.limits.rows, service.width
     try:
-        rows = [rows_of(request.body, request.kind, most=most, width=width) for request in requests]
+        rows = [rows_of(request.body, request.kind, most=service.limits.rows) for request in requests]
         return list(_answer_batch(service, requests, rows))
     except HyCalError as error:
         if len(requests) == 1:
@@ -92,18 +93,51 @@ def _stacked(rows: Sequence[Floats]) -> Floats:
     return np.concatenate(rows) if len(rows) > 1 else rows[0]
 
 
-def rows_of(body: bytes, kind: str, *, most: int, width: int) -> Floats:
-    """Return the rows in a request body; `kind` is its media type, `most` and `width` say how many of what length."""
-    rows = _from_npy(body) if is_npy(kind) else _from_json(body, most, width)
-    if rows.ndim != 2 or not len(rows):
-        raise HyCalError(f"The embeddings have shape {rows.shape}; expected (n, d), one row for each image.")
-    _check_count(len(rows), most)
-    return rows
+class RowCount:
+    """How many rows and numbers JSON can hold, by its brackets and commas, counted while it comes.
+
+    A list takes far more memory than its two bytes, so this is known before anything is parsed. A row of
+    `{"rows": [[...], ...]}` has a bracket, and each of its numbers but one a comma.
+    """
+
+    def __init__(self, most: int, width: int) -> None:
+        self._most = most
+        self._width = width
+        self._brackets = self._commas = 0
+
+    def take(self, piece: bytes) -> None:
+        """Count the next piece of a body; raise a HyCalError if it holds too much."""
+        self._brackets += piece.count(b"[")
+        check_rows(self._brackets - 1, self._most)
+        self._commas += piece.count(b",")
+        if self._commas > max(self._brackets - 1, 1) * self._width:
+            raise HyCalError(f"A row has more than {self._width} numbers, the width of this model's embeddings.")
 
 
-def _check_count(rows: int, most: int) -> None:
+async def _received(request: Request, counted: RowCount | None) -> bytes:
+    """Return the body of a request; counted JSON is refused as soon as it holds too much."""
+    if counted is None:
+        return await request.body()
+    pieces = []
+    async for piece in request.stream():
+        counted.take(piece)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def check_rows(rows: int, most: int) -> None:
+    """Refuse more embeddings than a request may hold."""
     if rows > most:
         raise HyCalError(f"More than {most:,} embeddings in one request, which is the limit. Send them in several.")
+
+
+def rows_of(body: bytes, kind: str, *, most: int) -> Floats:
+    """Return the rows in a request body, `most` of them at most; `kind` is its media type."""
+    rows = _from_npy(body) if is_npy(kind) else _from_json(body)
+    if rows.ndim != 2 or not len(rows):
+        raise HyCalError(f"The embeddings have shape {rows.shape}; expected (n, d), one row for each image.")
+    check_rows(len(rows), most)
+    return rows
 
 
 def _from_npy(body: bytes) -> Floats:
@@ -116,12 +150,7 @@ def _from_npy(body: bytes) -> Floats:
     return np.ascontiguousarray(rows)
 
 
-def _from_json(body: bytes, most: int, width: int) -> Floats:
-    """Return the rows of a JSON body; its brackets and commas bound what it can hold, and are counted first."""
-    rows = count_up_to(body, b"[", most + 2) - 1
-    _check_count(rows, most)
-    if count_up_to(body, b",", max(rows, 1) * width + 1) > max(rows, 1) * width:
-        raise HyCalError(f"The rows have more than {width} numbers, which is the width of the model's embeddings.")
+def _from_json(body: bytes) -> Floats:
     found = parse_json(body, EmbeddingsIn).rows
     try:
         with np.errstate(over="ignore"):  # too large numbers become infinite, and the classifier refuses them

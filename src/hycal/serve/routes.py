@@ -63,8 +63,8 @@ router = APIRouter(prefix=PREFIX, responses=_ERRORS)
 
 
 @router.get("/health", summary="Whether the server is running")
-def health() -> schemas.HealthOut:
-    """The only route that needs no token."""
+async def health() -> schemas.HealthOut:
+    """The only route that needs no token. It waits for no thread: all of them may be busy."""
     return schemas.HealthOut(status="ok", version=__version__)
 
 

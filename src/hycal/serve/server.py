@@ -17,7 +17,6 @@ from hycal.serve.security import Access
 from hycal.serve.service import Service
 
 _FILES = 4096  # that the process may open: connections are accepted before they are counted
-_BACKLOG = 512  # connections that wait to be accepted
 _HEAPS = 2
 _M_ARENA_MAX = -8  # of glibc's malloc.h
 
@@ -80,7 +79,6 @@ def run(service: Service, access: Access, port: int) -> None:
         proxy_headers=False,  # nothing here depends on where a request comes from
         http=BoundedProtocol,
         ws="none",
-        backlog=_BACKLOG,
         timeout_keep_alive=int(BoundedProtocol.limits.idle),
         timeout_graceful_shutdown=10,
     )

@@ -196,7 +196,8 @@ class Service:
     def warm(self) -> None:
         """Compute what the first request will need, so that it does not wait."""
         if self.encoder is not None:
-            start_workers()
+            with contextlib.suppress(OSError):
+                start_workers()
         state = self.state
         if state.classes:
             with contextlib.suppress(HyCalError):  # a request that needs it reports the error
