@@ -196,7 +196,7 @@ def write_domain(folder: Path, domain: BenchDomain) -> Path:
     }
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{domain.name}.npz"
-    with replacing(path) as file:
+    with replacing(path, mark=b"train_x.npy") as file:  # the first array of the file
         np.savez(file, **arrays)
     return path
 
