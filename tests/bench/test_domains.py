@@ -64,6 +64,15 @@ def test_a_faulty_file_says_what_was_expected(tmp_path: Path, changes: dict[str,
     assert str(path) in str(failed.value)
 
 
+def test_a_domain_replaces_domains_only(tmp_path: Path) -> None:
+    for _ in range(2):
+        path = write_domain(tmp_path, small_domains()["a"])
+    path.write_bytes(b"my own")
+    with pytest.raises(HyCalError, match="not replaced"):
+        write_domain(tmp_path, small_domains()["a"])
+    assert path.read_bytes() == b"my own"
+
+
 def test_the_documentation_lists_every_array(tmp_path: Path) -> None:
     path = write_domain(tmp_path, replace(small_domains()["a"], space="tiny", examples=("QQ==",)))
     text = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text(encoding="utf-8")

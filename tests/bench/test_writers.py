@@ -63,6 +63,14 @@ def test_two_reports_are_the_same_bytes(results: Path) -> None:
     assert tree(results) == before
 
 
+@pytest.mark.parametrize("name", ["report.md", "report.tex", "report.csv", "report.html"])
+def test_a_report_replaces_reports_only(results: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("my own notes")
+    with pytest.raises(HyCalError, match="not replaced"):
+        write_report(collect(results), tmp_path)
+    assert tree(tmp_path) == {name: b"my own notes"}
+
+
 def test_latex_needs_no_letter_beyond_ascii(results: Path) -> None:
     text = (results / "report.tex").read_text(encoding="utf-8")
     assert r"$\rho$" in text

@@ -254,7 +254,7 @@ def write_domain(folder: Path, domain: BenchDomain) -> Path:
     _check_forms(arrays, path)
     _check(domain, path)
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
+    with replacing(path, mark=b"train_x.npy") as file:  # the first array of the file
         np.savez(file, **arrays)
     return path
 

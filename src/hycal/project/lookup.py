@@ -117,17 +117,18 @@ def _short(state: State, name: str) -> list[Label]:
 
 
 def _domain(state: State, name: str) -> Target | None:
-    own = next((domain for domain in state.domains if normal_name(domain) == normal_name(name)), name)
-    own = name if name in state.domains else own
-    return _whole("domain", own, state, state.domains[own]) if own in state.domains else None
+    same = [domain for domain in state.domains if normal_name(domain) == normal_name(name)]
+    own = name if name in same else next(iter(same), None)
+    return None if own is None else _whole("domain", own, state, state.domains[own])
 
 
 def _image(state: State, name: str) -> Target | None:
+    same = normal_name(name)
     hashed = len(name) >= _SHORTEST_HASH and all(letter in "0123456789abcdef" for letter in name)
     found = {
         example.identity
         for example in state.examples
-        if (hashed and example.identity.hex().startswith(name)) or normal_name(example.name) == normal_name(name)
+        if (hashed and example.identity.hex().startswith(name)) or normal_name(example.name) == same
     }
     if len(found) > 1:
         raise HyCalError(f"{name!r} means {len(found)} learned images. Use the content hash of the one you mean.")
