@@ -40,10 +40,10 @@ def test_the_limit_is_the_truncated_kernel_regression(problem):
     kept = max(round(0.75 * len(K)), 1)
     e, V = e[-kept:], V[:, -kept:]
     expected = ArcCosine(problem.X)(problem.queries) @ (V / e) @ V.T @ problem.targets
-    assert_agree(problem.scores(LoRanPAC()), expected)
+    assert_agree(problem.scores(LoRanPAC(n_components=None)), expected)
 
 
 def test_equal_samples_have_no_direction_between_them():
     X = np.repeat(np.eye(4)[:2], 5, axis=0)
-    model = LoRanPAC(truncation=0.0).fit(X, np.repeat([0, 1], 5))
+    model = LoRanPAC(n_components=None, truncation=0.0).fit(X, np.repeat([0, 1], 5))
     np.testing.assert_allclose(model.decision_function(np.eye(4)[:2]), np.eye(2), atol=1e-6)

@@ -31,6 +31,7 @@ SMALL = {
     "KLDA": {"n_components": 48},
     "PrimalRAIL": {"n_components": 64},
     "AnaCP": {"n_components": 32, "replay": 5},
+    "LoRanPAC": {"n_components": None},
 }
 VARIANTS: dict[str, IncrementalClassifier] = {
     **{name: method(**SMALL.get(name, {})) for name, method in METHODS.items()},

@@ -91,7 +91,7 @@ def test_one_shot_cannot_be_tuned():
         (PrimalRAIL(n_components=200), "fusion_weight"),
         (DualRAIL(), "fusion_weight"),
         (DualRAIL(), "ridge"),
-        (LoRanPAC(), "truncation"),
+        (LoRanPAC(n_components=None), "truncation"),
         (LoRanPAC(n_components=16), "truncation"),
         (ProKeR(), "beta"),
         (ProKeR(), "ridge"),

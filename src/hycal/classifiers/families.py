@@ -127,13 +127,12 @@ class CacheClassifier(IncrementalClassifier):
 def folds(records: Records, samples: Selection) -> Iterator[tuple[npt.NDArray[np.intp], Records]]:
     """Yield positions in `samples` and the records without these samples, until every sample was left out once.
 
-    A fold has at most a tenth of a class, and at least one sample of it, so there are fewer than twenty. The samples
-    are of classes of two or more.
+    A fold has a tenth of a class, rounded up, so there are at most ten. The samples are of classes of two or more.
     """
     order = np.argsort(samples.own, kind="stable")
     starts = np.searchsorted(samples.own[order], samples.own[order])
     fold_of = np.empty(len(order), np.intp)
-    fold_of[order] = (samples.each - starts) // np.maximum(samples.counts[order] // 10, 1)
+    fold_of[order] = (samples.each - starts) // -(-samples.counts[order] // 10)
     for fold in np.unique(fold_of):
         positions = np.flatnonzero(fold_of == fold)
         some = samples.at(positions)

@@ -78,9 +78,9 @@ class LoRanPAC(IncrementalClassifier):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        M, the number of random features. None is the limit of infinitely many: products of features are then those of
-        the arc-cosine kernel, so nothing is random and nothing large is computed. The authors draw 100,000.
+    n_components : int or None, default=2000
+        M, the number of random features; the authors draw 100,000. None is the limit of infinitely many: products of
+        features are then those of the arc-cosine kernel, so nothing is random, and all N samples are decomposed.
     truncation : float in [0, 1), default=0.25
         Share of the singular values that is cut off, the smallest: of the N samples, or of the M features if these are
         fewer. No more than 10,000 are kept.
@@ -120,7 +120,7 @@ class LoRanPAC(IncrementalClassifier):
         "robust": {"n_components": None},
     }
 
-    def __init__(self, *, n_components: int | None = None, truncation: float = 0.25, random_state: int = 0) -> None:
+    def __init__(self, *, n_components: int | None = 2000, truncation: float = 0.25, random_state: int = 0) -> None:
         self.n_components = n_components
         self.truncation = truncation
         self.random_state = random_state
