@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.domains import Domain, stream
+from benchmarks.domains import ROOT, Domain, stream
 from benchmarks.hierarchical_streams import SEEDS, SHOTS, digits
 from hycal.bench.cells import Cell
 from hycal.bench.domains import BenchDomain, load_domains
@@ -37,7 +37,9 @@ CARS = (1, 2, 4, 8, 16)
 PIXELS = (5, 10, 30)
 OURS = "HierarchicalHyCal"
 WITHOUT_DOMAINS = f"{OURS}+one-domain"
+DOCUMENT = ROOT / "docs" / "fair.md"
 Embedded = dict[str, BenchDomain]
+_MARK = "<!-- fair: written by `python -m benchmarks.fair --write` -->"
 _INTRODUCTION = (
     "Last accuracy in percent, mean over seeds with its 95% interval, best in bold, second underlined. Printed by "
     "`python -m benchmarks.fair`."
@@ -111,7 +113,7 @@ def _by_shots(domain: BenchDomain, numbers: Sequence[int]) -> dict[str, tuple[Se
     """Return one setting of one domain for each number of shots."""
     name, classes = domain.name, len(domain.class_names)
     return {
-        f"{shots} shots": (
+        f"{shots} shot{'s' if shots > 1 else ''}": (
             _setting(f"fair-{name}-{shots}", f"{name}, {shots} shots", [DomainShots(name, classes, shots)]),
             {name: domain},
         )
@@ -193,12 +195,19 @@ def main() -> None:
     parser.add_argument("--methods", default="study:fair", help="as for `hycal bench run`; with HierarchicalHyCal")
     parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS), choices=SEEDS)
     parser.add_argument("--jobs", type=int, default=-1, help="processes side by side; -1 for one on each core")
+    parser.add_argument(
+        "--write", action="store_true", help="put the tables into docs/fair.md, in place of the old ones"
+    )
     options = parser.parse_args()
     variants = parse_methods(options.methods)
     if OURS not in [variant.label for variant in variants]:
         parser.error(f"--methods is {options.methods!r}; expected {OURS} among them, as all leads are its leads")
     sections = [make_section(name, variants, options) for name in options.only]
-    print(render("markdown", sections, introduction=_INTRODUCTION))
+    text = render("markdown", sections, introduction=_INTRODUCTION)
+    print(text)
+    if options.write:
+        kept, mark, _ = DOCUMENT.read_text(encoding="utf-8").partition(_MARK)
+        DOCUMENT.write_text(f"{kept}{mark}\n\n{text}", encoding="utf-8")
 
 
 if __name__ == "__main__":

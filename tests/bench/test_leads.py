@@ -100,6 +100,16 @@ def test_the_report_says_where_a_lead_is_chance(compared: Results) -> None:
     assert "chance" not in row["NCM"]
 
 
+def test_a_row_without_some_columns_stands_where_its_others_put_it(compared: Results) -> None:
+    (group,) = compared.groups
+    ours, theirs = group.runs["HierarchicalHyCal"], group.runs["NCM"]
+    never = tuple(replace(run, A=np.zeros_like(run.A)) for run in theirs)
+    first = replace(group, runs={"HierarchicalHyCal": ours, "NCM": never, "SLDA": theirs})
+    second = replace(group, runs={"HierarchicalHyCal": ours})
+    names = [name for name, _ in lead_table("Two", {"first": first, "second": second}).rows]
+    assert names.index("SLDA") < names.index("NCM")
+
+
 def test_only_seeds_that_both_ran_are_compared(compared: Results) -> None:
     (group,) = compared.groups
     ours, theirs = group.runs["HierarchicalHyCal"], group.runs["NCM"]

@@ -39,10 +39,10 @@ def test_xd8_has_the_images_of_the_benchmark() -> None:
 @needs("clip-vitb32")
 def test_cars_have_the_text_of_each_class_and_five_domains_have_none() -> None:
     parts = fair.TABLES["cars"][1]()
-    cars = parts["1 shots"][1]["cars"]
+    cars = parts["1 shot"][1]["cars"]
     assert cars.text is not None
     assert np.mean((cars.test_x @ cars.text.T).argmax(axis=1) == cars.test_y) == pytest.approx(0.589, abs=0.001)
-    assert fair.cells(parts["1 shots"][0], parse_methods("GDA+tuned"), [0]) == []
+    assert fair.cells(parts["1 shot"][0], parse_methods("GDA+tuned"), [0]) == []
     setting, domains = fair.five()["cross-scale"]
     assert all(domain.text is None for domain in domains.values())
     shots = {domain.name: domain.shots_for(42) for domain in setting.domains}
@@ -72,3 +72,18 @@ def test_the_command_prints_tables_and_goes_on_where_it_stopped(
     second = capsys.readouterr()
     assert second.out == first.out
     assert second.err == "pixels: 12 of 12 runs\n"
+    document = tmp_path / "fair.md"
+    document.write_text(fair.DOCUMENT.read_text(encoding="utf-8"), encoding="utf-8")
+    before = document.read_text(encoding="utf-8").split("<!-- fair:")[0]
+    monkeypatch.setattr(fair, "DOCUMENT", document)
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--write"])
+    fair.main()
+    after = document.read_text(encoding="utf-8")
+    assert after.startswith(before)
+    assert after.endswith(f" -->\n\n{capsys.readouterr().out[:-1]}"), "the tables stand in place of the old ones"
+
+
+def test_leads_need_the_method_that_they_are_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["fair", "--only", "pixels", "--methods", "NCM"])
+    with pytest.raises(SystemExit):
+        fair.main()

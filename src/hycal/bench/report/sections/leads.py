@@ -16,7 +16,7 @@ from hycal.bench.settings import DEFAULT_ORDER
 #: The method that leads are of: the first of these that was run.
 REFERENCES = ("HierarchicalHyCal", "HyCal")
 _CAPTION = (
-    "Rows by their mean. Lead: of {reference} over the row, in points of Last accuracy, with its 95% interval; "
+    "Rows by their mean lead. Lead: of {reference} over the row, in points of Last accuracy, with its 95% interval; "
     "negative where the row is ahead, and chance where the interval holds zero. Both methods learn the same samples "
     "and answer the same images, so differences are taken image by image; the interval adds their variance over seeds "
     "(the draw of samples) and over test images, each comparison by itself. Domains: whether the scores of the method "
@@ -49,7 +49,9 @@ def lead_table(title: str, groups: Mapping[str, Group]) -> ResultTable:
         return lead_value(lead_of_runs(runs.get(reference, ()), runs.get(method, ())) if method != reference else None)
 
     def place(method: str) -> float:
-        return -float(np.nan_to_num(np.mean([group.value(method, "last").mean for group in groups.values()])))
+        """Return how far the method is behind the reference, over the groups that have both."""
+        behind = [group.value(reference, "last").mean - group.value(method, "last").mean for group in groups.values()]
+        return float(np.mean([gap for gap in behind if not np.isnan(gap)] or [np.inf]))
 
     caption = _CAPTION.format(reference=reference)
     return make_table(title, caption, columns, sorted(labels, key=place), value)
