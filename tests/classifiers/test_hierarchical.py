@@ -116,16 +116,25 @@ def test_held_out_scores_are_those_of_a_model_without_the_sample(domains):
     assert error < 0.5 * np.abs(np.exp(within[own].astype(float)) - np.exp(again[own])).mean()
 
 
-def test_domains_are_found_without_names():
-    stream = Stream.synthetic(4, shots=[[4] * 20, [3] * 24, [5] * 20], width=16)
-    nameless = [replace(step, domain=None) for step in stream.steps]
-    found = learn(HierarchicalHyCal(), nameless)
-    assert len(found.snapshot().value.hierarchy.domains) == 4
-    assert set(found.domains_) == {""}
-    asked = learn(HierarchicalHyCal(domains="found"), stream.steps)
-    np.testing.assert_array_equal(found.decision_function(stream.queries), asked.decision_function(stream.queries))
-    one = learn(HierarchicalHyCal(), [replace(step, domain="all") for step in stream.steps])
-    assert len(one.snapshot().value.hierarchy.domains) == 1
+def test_domains_are_found_without_names_where_held_out_samples_are_likelier_so():
+    rng = np.random.default_rng(0)
+    names, y = np.repeat(list("abcd"), 96), np.repeat(np.arange(64), 6)  # four domains of 16 classes of 6 samples
+    noise = np.full((4, 16), 0.05)
+    noise[np.arange(4)[:, None], np.arange(16).reshape(4, 4)] = 0.4  # each spreads in four directions of its own
+    centres = 3 * np.eye(4, 16).repeat(16, axis=0) + 0.3 * rng.normal(size=(64, 16))
+    X = centres[y] + noise.repeat(96, axis=0) * rng.normal(size=(384, 16))
+    nameless = HierarchicalHyCal().fit(X, y)
+    assert len(nameless.snapshot().value.hierarchy.domains) == 4
+    assert set(nameless.domains_) == {""}
+    named, found = HierarchicalHyCal(), HierarchicalHyCal(domains="found")
+    for name in "abcd":
+        rows = names == name
+        for clf in (named, found):
+            clf.partial_fit(X[rows], y[rows], domain=name)
+    np.testing.assert_array_equal(found.decision_function(X), nameless.decision_function(X))
+    np.testing.assert_allclose(found.decision_function(X), named.decision_function(X), atol=1e-4)
+    alike = Stream.synthetic(4, shots=[[4] * 64], width=16).steps[0]
+    assert len(HierarchicalHyCal().fit(alike.X, alike.y).snapshot().value.hierarchy.domains) == 1
 
 
 def test_one_shot_classes_differ_by_direction_alone():

@@ -15,7 +15,7 @@ from hycal.algebra.cost import Addition
 from hycal.algebra.evidence import ScorePart, ScoreParts
 from hycal.algebra.hierarchy import Hierarchy
 from hycal.algebra.hierarchy_fit import fit_hierarchy
-from hycal.algebra.hierarchy_groups import domain_numbers
+from hycal.algebra.hierarchy_groups import domain_candidates
 from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_energies, held_out_evidence
 from hycal.algebra.hierarchy_kernel import KernelRegression, kernel_operations, kernel_pays
 from hycal.base import IncrementalClassifier
@@ -86,8 +86,8 @@ class HierarchicalHyCal(IncrementalClassifier):
     text : {"auto", "none"}, default="auto"
         "auto" uses text in every domain of which all classes have one; "none" uses images alone.
     domains : {"named", "found"}, default="named"
-        "named" takes the domains that were named, and groups classes that were learned without a name by their means;
-        "found" groups all classes.
+        "named" takes the domains that were named; classes that were learned without a name are one domain or several
+        groups of similar classes, whichever makes held-out samples more likely. "found" does so with all classes.
 
     Notes
     -----
@@ -142,7 +142,15 @@ class HierarchicalHyCal(IncrementalClassifier):
             return self._fitted(records)
 
     def _fitted(self, records: Records) -> Posterior:
-        domain_of = domain_numbers(records, self.domains)
+        fits = [self._posterior(records, domain_of) for domain_of in domain_candidates(records, self.domains)]
+        return fits[0] if len(fits) == 1 else max(fits, key=lambda fit: self._held_out_likelihood(fit, records))
+
+    def _held_out_likelihood(self, fit: Posterior, records: Records) -> float:
+        """Return the log likelihood of held-out samples of all classes."""
+        samples = Selection.of(records, spread_rows(records, np.arange(len(records.counts)), _HELD_OUT))
+        return float(np.sum(self.scores_without_each(fit, records, samples)[samples.each, samples.own]))
+
+    def _posterior(self, records: Records, domain_of: npt.NDArray[np.intp]) -> Posterior:
         ridge = _identity_share(records, self.ridge)
         hierarchy = fit_hierarchy(records, strength=self.strength, ridge=ridge, domain_of=domain_of)
         everything = Selection.of(records)

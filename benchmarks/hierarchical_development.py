@@ -1,0 +1,94 @@
+"""The data on which the constants of HierarchicalHyCal's kernel, groups and small covariances were fixed.
+
+Other tables of `benchmarks.hierarchical` never ask these images: the validation images of aircraft and flowers, the
+training images of sun397, the training images of the eight disciplines in ViT-B/16, and the digits before the queries of
+the table of pixels. Each is split into shots and queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.datasets import load_digits
+
+from benchmarks.domains import Domain, data_folder
+from benchmarks.hierarchical_ablation import WITHOUT
+from benchmarks.hierarchical_streams import SEEDS, learned, measured
+from hycal import HierarchicalHyCal
+from hycal.validation import Floats, unit_rows
+
+_DISCIPLINES = ("aircraft", "art", "digit", "flower", "galaxy", "medical", "satellite", "texture")
+_ASKED = 10  # queries of a class
+Draw = Callable[[int], list[Domain]]
+
+
+def _split(name: str, X: Floats, y: npt.NDArray[np.int64], shots: int, seed: int) -> Domain:
+    """Draw shots and queries of each class; three images of a class are asked at least."""
+    rng, learn, ask = np.random.default_rng([seed, shots]), [], []
+    for label in np.unique(y):
+        rows = rng.permutation(np.flatnonzero(y == label))
+        count = min(shots, len(rows) - 3)
+        learn.append(rows[:count])
+        ask.append(rows[count:][:_ASKED])
+    labels, drawn, asked = np.array([f"{name}/{label:03d}" for label in y]), np.concatenate(learn), np.concatenate(ask)
+    return Domain(name, X[drawn], labels[drawn], X[asked], labels[asked], None)
+
+
+def _stored(path: str, split: str, shots: int, seed: int) -> Domain:
+    with np.load(data_folder() / f"{path}.npz") as file:
+        X, y = file[f"{split}_x"].astype(np.float32), file[f"{split}_y"]
+    return _split(Path(path).name, X, y, shots, seed)
+
+
+def _pixels(shots: int, seed: int) -> Domain:
+    X, y = load_digits(return_X_y=True)
+    return _split("digits", unit_rows(X[:797]), y[:797], shots, seed)
+
+
+#: Streams by name; each draws its domains by a seed.
+STREAMS: Mapping[str, Draw] = {
+    "aircraft 16": lambda seed: [_stored("clip-vitb32/aircraft", "val", 16, seed)],
+    "flowers 5": lambda seed: [_stored("clip-vitb32/flowers", "val", 5, seed)],
+    "sun397 5": lambda seed: [_stored("clip-vitb32/sun397", "train", 5, seed)],
+    "pixels 10": lambda seed: [_pixels(10, seed)],
+    "eight 3": lambda seed: [_stored(f"clip-vitb16/{name}", "train", 3, seed) for name in _DISCIPLINES],
+    "eight 12": lambda seed: [_stored(f"clip-vitb16/{name}", "train", 12, seed) for name in _DISCIPLINES],
+}
+
+
+def _nameless(domains: Sequence[Domain]) -> list[Domain]:
+    return [replace(domain, name="all") for domain in domains]
+
+
+def development_table() -> None:
+    """Print accuracy and calibration error with and without each part, means of seeds."""
+    print(f"\nDevelopment data: accuracy, and calibration error, means of seeds {SEEDS[:2]}")
+    print(f"{'':22}" + "".join(f"{name:>14}{'ECE':>6}" for name in STREAMS), flush=True)
+    rows: Mapping[str, Callable[[Draw, int], tuple[float, float]]] = {
+        "whole": partial(_cell, part="whole"),
+        "without kernel": partial(_cell, part="without kernel"),
+        "identity: a half": partial(_cell, part="identity: a half"),
+        "one domain": partial(_cell, told=_nameless),
+        "domains found": partial(_cell, domains="found"),
+    }
+    for row, cell in rows.items():
+        means = [np.mean([cell(draw, seed) for seed in SEEDS[:2]], axis=0) for draw in STREAMS.values()]
+        print(f"{row:22}" + "".join(f"{accuracy:14.1f}{error:6.1f}" for accuracy, error in means), flush=True)
+
+
+def _cell(
+    draw: Draw,
+    seed: int,
+    *,
+    part: str = "whole",
+    told: Callable[[Sequence[Domain]], Sequence[Domain]] = lambda domains: domains,
+    domains: str = "named",
+) -> tuple[float, float]:
+    drawn = draw(seed)
+    with WITHOUT[part]():
+        return measured(learned(partial(HierarchicalHyCal, domains=domains), told(drawn)), drawn)
