@@ -21,9 +21,10 @@ COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (30, 40, 220), 
 
 
 def picture(colour: str, number: int = 0, side: int = 24) -> bytes:
-    """An image file in which noise tells one number from another."""
-    noise = np.random.default_rng(number).normal(0, 25, (side, side, 3))
-    pixels = np.clip(np.array(COLOURS[colour]) + noise, 0, 255).astype(np.uint8)
+    """An image file in which tint and noise tell one number from another."""
+    rng = np.random.default_rng(number)
+    shade = np.array(COLOURS[colour]) + rng.normal(0, 25, 3)
+    pixels = np.clip(shade + rng.normal(0, 25, (side, side, 3)), 0, 255).astype(np.uint8)
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "PNG")
     return buffer.getvalue()

@@ -18,7 +18,7 @@ def learned(X, y):
 def burst(rows, times, rng):
     """Each row `times` times, with a little noise."""
     noise = unit_rows(rng.standard_normal((times * len(rows), rows.shape[1])))
-    return unit_rows(np.repeat(rows, times, axis=0) + 0.05 * noise)
+    return unit_rows(np.repeat(rows, times, axis=0) + 0.04 * noise)
 
 
 @pytest.mark.parametrize("discipline", ["digit", "flower", "art"])

@@ -49,9 +49,9 @@ _CLOSE = 1e-7  # of log T
 class TemperaturePrior:
     """The prior of log T: normal around log T0, with the precision `strength`."""
 
-    level: float = 0.0712
-    separation: float = -0.509
-    shots: float = -0.337
+    level: float = 0.0714
+    separation: float = -0.482
+    shots: float = -0.292
     strength: float = 20.0
 
     def centre(self, method: ScoringMethod, derived: Any, records: Records) -> float:

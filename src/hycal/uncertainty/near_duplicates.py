@@ -2,7 +2,7 @@
 
 Two samples of a class are near-duplicates if their distance 1 - x.y is below a fifth of what is usual within the
 classes of their domain. Where every class is one burst, that says nothing: then they are if their distance is below
-0.005 and a tenth of that between classes. A group is a sample and all that are near it and in no group yet, sample
+0.002 and a tenth of that between classes. A group is a sample and all that are near it and in no group yet, sample
 after sample in their canonical order: a chain of small steps is not one group, so a class of thousands stays many. A
 group is worth about one sample, so what is held out of a model must be held out together.
 
@@ -10,7 +10,7 @@ group is worth about one sample, so what is held out of a model must be held out
     x         (K, d)  unit samples
     w_c       (C_g,)  mean distance of two samples of class c: 1 - (|sum x|^2 - K)/(K (K - 1))
     b         scalar  mean distance of two class means of the domain: 1 - mu_c.mu_c'
-    near      scalar  max(median of w_c/5, min(b/10, 0.005)): what is nearer is a near-duplicate
+    near      scalar  max(median of w_c/5, min(b/10, 0.002)): what is nearer is a near-duplicate
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hycal.validation import Doubles, Floats
 
 _NEAR = 0.2  # of the distance within classes; 0.01 to 0.5% of independent pairs of a class are nearer
 _NEAR_BETWEEN = 0.1  # of the distance between classes
-_COPY = 0.005  # the distance of two copies
+_COPY = 0.002  # the distance of two copies
 _ROUNDING = 1e-6  # of a distance of equal rows
 _AT_ONCE = 1024  # rows
 
