@@ -145,3 +145,15 @@ def score_in_folds(method: IncrementalClassifier, records: Records, samples: Sel
     for positions, fewer in folds(records, samples):
         scores[positions] = method.score_rows(method.derive(fewer, None), samples.X[positions], None)
     return scores
+
+
+class FoldedClassifier(IncrementalClassifier):
+    """A method whose `derive` returns a `LinearHead`, and whose leave-one-out has no closed form."""
+
+    def score_rows(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
+        """Return what the head says."""
+        return derived(X, columns)
+
+    def scores_without_each(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
+        """Leave out samples in folds."""
+        return score_in_folds(self, records, samples)
