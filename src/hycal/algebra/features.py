@@ -5,6 +5,7 @@ Each random map has its own generator: the same width, size and seed give the sa
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
@@ -121,16 +122,30 @@ class Fourier:
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
-    """exp(-gamma |x - f|^2) for every stored sample f. Both are unit vectors, so |x - f|^2 = 2 - 2 x.f."""
+class StoredSamples:
+    """Base of kernels: one feature for every stored sample. Samples and queries are unit vectors."""
 
     samples: Doubles
-    gamma: float
 
     @property
     def size(self) -> int:
         """N."""
         return len(self.samples)
+
+    @abstractmethod
+    def __call__(self, X: Doubles) -> Doubles:
+        """Return the features of the rows of X."""
+
+    def matrix(self) -> Doubles:
+        """Return the kernel of the samples with themselves, (N, N), in Fortran order."""
+        return self(self.samples).T  # symmetric: no copy
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel(StoredSamples):
+    """exp(-gamma |x - f|^2) for every stored sample f, where |x - f|^2 = 2 - 2 x.f."""
+
+    gamma: float
 
     def __call__(self, X: Doubles) -> Doubles:
         """Return the features of the rows of X."""
@@ -139,25 +154,14 @@ class Kernel:
         K *= 2.0 * self.gamma
         return np.exp(K, out=K)
 
-    def matrix(self) -> Doubles:
-        """Return the kernel of the samples with themselves, (N, N), in Fortran order."""
-        return self(self.samples).T  # symmetric: no copy
-
 
 @dataclass(frozen=True, eq=False)
-class ArcCosine:
+class ArcCosine(StoredSamples):
     """(sin a + (pi - a) cos a)/(2 pi) for every stored sample, with a the angle to it.
 
-    The mean product of a `Relu` feature of both with V from N(0, 1), and so the limit of infinitely many features. Both
-    are unit vectors. Cho and Saul, Kernel methods for deep learning, NeurIPS 2009.
+    The mean product of a `Relu` feature of both with V from N(0, 1), and so the limit of infinitely many features. Cho
+    and Saul, Kernel methods for deep learning, NeurIPS 2009.
     """
-
-    samples: Doubles
-
-    @property
-    def size(self) -> int:
-        """N."""
-        return len(self.samples)
 
     def __call__(self, X: Doubles) -> Doubles:
         """Return the features of the rows of X."""

@@ -8,19 +8,16 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from hycal.algebra.cost import Addition, regression
 from hycal.algebra.covariance import directions
 from hycal.algebra.discriminant import WithinClass
 from hycal.algebra.features import Gelu, LinearHead, one_hot
 from hycal.algebra.ridge import ridge_weights
-from hycal.base import IncrementalClassifier
-from hycal.classifiers.families import ENSEMBLE, N_COMPONENTS, RANDOM_STATE, feature_bytes, score_in_folds
+from hycal.classifiers.families import ENSEMBLE, N_COMPONENTS, RANDOM_STATE, FoldedClassifier, feature_bytes
 from hycal.estimator import Interval
 from hycal.state.records import Records
-from hycal.state.selection import Selection
-from hycal.validation import Doubles, Floats
+from hycal.validation import Doubles
 
 _VARIANCE = 1e-4  # added to every variance, as published
 _SMALLEST = 1e-8  # likewise, to every eigenvalue before its root
@@ -51,7 +48,7 @@ class _Projected:
         return self.features(self.project(X))
 
 
-class AnaCP(IncrementalClassifier):
+class AnaCP(FoldedClassifier):
     r"""Ridge regression on random features of an embedding in which class means stand farther apart.
 
     .. math::
@@ -161,14 +158,6 @@ class AnaCP(IncrementalClassifier):
         labels = one_hot(np.full(len(counts), self.replay))
         weights = ridge_weights(projected.features, drawn, labels, self.ridge)
         return LinearHead(projected, weights, np.zeros(len(weights)))
-
-    def score_rows(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
-        """Return the regression."""
-        return derived(X, columns)
-
-    def scores_without_each(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
-        """Leave out samples in folds."""
-        return score_in_folds(self, records, samples)
 
 
 def spread_means(means: Doubles, whitening: Doubles) -> Doubles:

@@ -154,3 +154,15 @@ def score_in_folds(method: IncrementalClassifier, records: Records, samples: Sel
 def feature_bytes(records: Records, size: int, *, draws: int = 1) -> int:
     """Return the bytes of random feature maps of this size, and of a linear head on each."""
     return 8 * draws * size * (records.width + len(records.by_label))
+
+
+class FoldedClassifier(IncrementalClassifier):
+    """A method whose `derive` returns a `LinearHead`, and whose leave-one-out has no closed form."""
+
+    def score_rows(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
+        """Return what the head says."""
+        return derived(X, columns)
+
+    def scores_without_each(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
+        """Leave out samples in folds."""
+        return score_in_folds(self, records, samples)

@@ -8,14 +8,12 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import eigh
 
 from hycal.algebra.cost import Addition
 from hycal.algebra.features import ArcCosine, LinearHead, Relu, one_hot
 from hycal.algebra.ridge import gram_and_moments, sample_kernel, weights_of
-from hycal.base import IncrementalClassifier
-from hycal.classifiers.families import N_COMPONENTS, RANDOM_STATE, feature_bytes, folds, score_in_folds
+from hycal.classifiers.families import N_COMPONENTS, RANDOM_STATE, FoldedClassifier, feature_bytes, folds
 from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
@@ -52,7 +50,7 @@ class _Spectrum:
         elif isinstance(features, Relu):
             matrix, moments = sample_kernel(features, rows), Y
         else:
-            matrix, moments = features(features.samples).T, Y
+            matrix, moments = features.matrix(), Y
         e, V = eigh(matrix, lower=True, overwrite_a=True, check_finite=False)
         values, vectors = e[::-1], V[:, ::-1]
         return cls(features, rows, values, vectors, vectors.T @ moments)
@@ -68,7 +66,7 @@ class _Spectrum:
         return LinearHead(self.features, weights, np.zeros(len(weights)))
 
 
-class LoRanPAC(IncrementalClassifier):
+class LoRanPAC(FoldedClassifier):
     r"""Least squares on random ReLU features, restricted to their largest singular directions.
 
     .. math:: s(x) = h(x)^\top U_r \Sigma_r^{-2} U_r^\top H^\top Y, \quad h(x) = \max(0, x^\top W)
@@ -149,14 +147,6 @@ class LoRanPAC(IncrementalClassifier):
     def derive(self, records: Records, previous: Any) -> LinearHead:
         """Return the truncated regression."""
         return self._spectrum(records).head(self.truncation)
-
-    def score_rows(self, derived: LinearHead, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
-        """Return the regression."""
-        return derived(X, columns)
-
-    def scores_without_each(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
-        """Leave out samples in folds."""
-        return score_in_folds(self, records, samples)
 
     def scores_by_value(
         self, records: Records, samples: Selection, name: str, values: Sequence[Any]
