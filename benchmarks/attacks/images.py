@@ -7,7 +7,6 @@ import json
 import struct
 import subprocess
 import sys
-import threading
 import zlib
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,7 +16,7 @@ from typing import Any
 from PIL import Image
 
 from benchmarks.attacks.case import Case
-from benchmarks.attacks.target import ask, attacked, upload
+from benchmarks.attacks.target import ask, at_once, attacked, upload
 from hycal.embedding.decoding import PEAK_BYTES, PEAKS
 
 AT_ONCE = 8
@@ -79,7 +78,7 @@ def progressive() -> bytes:
     return content[:last] + content[last:-2] * 1000 + content[-2:]
 
 
-def send(folder: Path, *, make: Callable[[], bytes], expected: str, at_once: int = AT_ONCE) -> tuple[bool, str]:
+def send(folder: Path, *, make: Callable[[], bytes], expected: str, clients: int = AT_ONCE) -> tuple[bool, str]:
     """Send an image several times at once; each must be refused for the expected reason, and a sound one answered."""
     content, problems, statuses = make(), set[str](), set[int]()
 
@@ -94,11 +93,7 @@ def send(folder: Path, *, make: Callable[[], bytes], expected: str, at_once: int
         problems.update(str(answer["problem"]) for answer in json.loads(told).get("answers", ()))
 
     with attacked(folder) as watched:
-        clients = [threading.Thread(target=client, args=(watched.server.port,)) for _ in range(at_once)]
-        for one in clients:
-            one.start()
-        for one in clients:
-            one.join()
+        at_once(partial(client, watched.server.port), clients)
         body, headers = upload(png(64, 64))
         _, told = ask(watched.server.port, "POST", "/api/classify", body, headers)
         sound = json.loads(told)["answers"][0]["problem"] is None
@@ -143,7 +138,7 @@ CASES: tuple[Case, ...] = (
     Case(
         3,
         "a JPEG that decodes for minutes is stopped",
-        partial(send, make=progressive, expected="processor time", at_once=1),
+        partial(send, make=progressive, expected="processor time", clients=1),
     ),
     Case(3, "decoding takes no more memory than its limit assumes", memory),
     Case(3, "a photograph of 108 million pixels is one clear error, without a warning", command_line),

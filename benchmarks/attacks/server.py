@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
 from benchmarks.attacks.case import Case
-from benchmarks.attacks.target import ask, attacked, upload
+from benchmarks.attacks.target import ask, at_once, attacked, upload
 
 SILENT, TRICKLING, BODIES = 800, 96, 4
 _PATIENCE = 16  # seconds after which every connection that stopped, or trickles, must be closed
@@ -81,11 +80,7 @@ def large_bodies(folder: Path, *, path: str, begin: bytes, piece: bytes, most: i
             statuses.append(_CUT)
 
     with attacked(folder) as watched:
-        clients = [threading.Thread(target=send, args=(watched.server.port,)) for _ in range(BODIES)]
-        for client in clients:
-            client.start()
-        for client in clients:
-            client.join()
+        at_once(partial(send, watched.server.port), BODIES)
     refused = len(statuses) == BODIES and set(statuses) <= {400, 413, 503, _CUT}
     return watched.held and refused, f"{watched}; answers {sorted(statuses)}"
 

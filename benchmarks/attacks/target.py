@@ -5,7 +5,8 @@ from __future__ import annotations
 import http.client
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,6 +76,13 @@ def attacked(folder: Path, *, first: str = "") -> Iterator[Watched]:
             over.set()
             client.join()
             watched.look()
+
+
+def at_once(work: Callable[[], None], count: int) -> None:
+    """Call `work` in so many threads at the same time, and wait for all."""
+    with ThreadPoolExecutor(count) as pool:
+        for future in [pool.submit(work) for _ in range(count)]:
+            future.result()
 
 
 def ask(
