@@ -1,8 +1,8 @@
 """The data on which the constants of HierarchicalHyCal's kernel, groups and small covariances were fixed.
 
 Other tables of `benchmarks.hierarchical` never ask these images: the validation images of aircraft and flowers, the
-training images of sun397, the training images of the eight disciplines in ViT-B/16, and the digits before the queries
-of the table of pixels. Each is split into shots and queries.
+training images of sun397, the training images of the eight disciplines in ViT-B/16, and the digits that come before the
+queries of the table of pixels. Each is split into shots and queries.
 """
 
 from __future__ import annotations

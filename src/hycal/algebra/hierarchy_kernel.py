@@ -28,10 +28,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
-from hycal.algebra.discriminant import NO_SPREAD
 from hycal.validation import Floats
 
 _RIDGE = 0.2
+_LEAST_VARIANCE = 1e-4  # of t: products of unit vectors are rounded to 1e-7, and the kernel divides them by t
 _CHEAP = 1024  # samples of a domain that always has a regression
 _MOST = 4096  # samples of the largest domain that has one
 _MANY_SHOTS = 12  # samples of a class, on average, that are worth the cost of a larger domain
@@ -64,7 +64,7 @@ class KernelRegression:
     ) -> tuple[KernelRegression, Floats]:
         """Return the regression, and f of the samples at `held_out`, each without itself, (n, C_g)."""
         deviations = samples - samples.mean(axis=0)
-        variance = max(float(np.mean(np.sum(deviations**2, axis=1))), NO_SPREAD)
+        variance = max(float(np.mean(np.sum(deviations**2, axis=1))), _LEAST_VARIANCE)
         counts, each = np.bincount(own), np.arange(len(held_out))
         Y = np.eye(len(counts), dtype=np.float32)[own]
         units = np.zeros((len(samples), len(held_out)), np.float32)
