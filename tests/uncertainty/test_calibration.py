@@ -59,13 +59,13 @@ def prior_centre(fitted):
 def test_the_temperature_is_the_most_probable_one(fitted, asked):
     chances = fitted.predict_proba(asked[0])
     np.testing.assert_allclose(chances.sum(axis=1), 1.0, atol=1e-9)
-    held_out, centre = fitted.leave_one_out(), prior_centre(fitted)
+    held_out, centre, prior = fitted.leave_one_out(), prior_centre(fitted), TemperaturePrior()
     scores, samples = held_out.scores, held_out.samples
 
     def loss(temperature):
-        likely = log_softmax(scores / temperature, axis=1)[samples.each, samples.own]
-        penalty = 0.5 * TemperaturePrior().strength * np.log(temperature / centre) ** 2
-        return penalty - np.sum(likely * (samples.counts - 1) / samples.counts)
+        left = ((samples.counts - 1) / samples.counts)[:, None]
+        likely = log_softmax(scores / (temperature * left**prior.shots), axis=1)[samples.each, samples.own]
+        return 0.5 * prior.strength * np.log(temperature / centre) ** 2 - np.sum(likely * left[:, 0])
 
     found = minimize_scalar(lambda log: loss(np.exp(log)), bracket=(np.log(centre) - 1, np.log(centre) + 1))
     assert fitted.temperature_ == pytest.approx(np.exp(found.x), rel=1e-3)

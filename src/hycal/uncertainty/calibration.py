@@ -4,8 +4,9 @@ T maximises the likelihood of held-out samples times a prior. The prior is centr
 
     T0 = level * margin * separation^a * K^b
 
-It is the whole answer where nothing can be held out, and yields to the likelihood as samples come: a sample of a class
-of K judges a class of K - 1, so its log likelihood counts (K - 1)/K. The three numbers were fitted on training
+It is the whole answer where nothing can be held out, and yields to the likelihood as samples come. A sample that is
+held out of K judges a class of K - 1, so it is judged at T ((K - 1)/K)^b, and its log likelihood counts (K - 1)/K. The
+three numbers were fitted on training
 embeddings of the bundled disciplines by `python -m benchmarks.small_prior`; they hold for any scale of the scores.
 
 No number of right answers makes an error impossible. After n in a row, Jeffreys' estimate of the error is
@@ -100,7 +101,7 @@ class Calibration:
         found = _held_out_scores(method, derived, records)
         if temperature is None:
             prior = TemperaturePrior()
-            temperature = fit_temperature(found, prior.centre(method, derived, records), prior.strength)
+            temperature = fit_temperature(found, prior.centre(method, derived, records), prior)
         known = cls(temperature, floor, np.empty(0))
         own = known.probabilities(found.scores)[found.samples.each, found.samples.own]
         return cls(temperature, floor, np.sort(own))
@@ -129,16 +130,17 @@ class Calibration:
         return np.asarray(chosen)
 
 
-def fit_temperature(found: HeldOutScores, centre: float, strength: float) -> float:
-    """Return the most probable temperature, given held-out scores and the prior of log T."""
+def fit_temperature(found: HeldOutScores, centre: float, prior: TemperaturePrior) -> float:
+    """Return the most probable temperature, given held-out scores and the prior with its centre."""
     samples = found.samples
     if not len(samples.rows):
         return centre
-    scores, weights = found.scores / centre, (samples.counts - 1.0) / samples.counts
+    weights = (samples.counts - 1.0) / samples.counts
+    scores = found.scores / (centre * weights**prior.shots)[:, None]
 
     def loss(step: float) -> float:
         likely = log_softmax(scores * np.exp(-step), axis=1)[samples.each, samples.own]
-        return float(0.5 * strength * step**2 - weights @ likely)
+        return float(0.5 * prior.strength * step**2 - weights @ likely)
 
     return centre * float(np.exp(_smallest(loss)))
 
