@@ -12,7 +12,7 @@ ALL = ["learn", "learn", "rename"]
 def test_the_facts_of_a_model(learned):
     info = hycal_json("info", learned.path)
     assert info["domains"] == {"low": {"classes": 3, "images": 18}, "tall": {"classes": 3, "images": 18}}
-    assert info["method"] == "HyCal" and info["encoder"] == "builtin"
+    assert info["method"] == "HierarchicalHyCal" and info["encoder"] == "builtin"
     assert info["bytes"] == learned.path.stat().st_size and info["hash"] == learned.tall["after"]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hycal import load
+from hycal.commands._options import complete_encoder, complete_method
 from tests.support.commands import hycal, hycal_error, hycal_json
 
 
@@ -62,7 +63,7 @@ def test_a_class_folder_that_is_a_link_is_left_out_and_said(photos, tmp_path):
         ("flat", (), "no images in class folders"),
         ("broken", (), "None of the 1 files can be used"),
         ("high", ("--encoder", "clip-vit-b16"), "learned with encoder 'builtin'"),
-        ("high", ("--method", "NCM"), "is a HyCal model"),
+        ("high", ("--method", "NCM"), "is a HierarchicalHyCal model"),
         ("low", ("--domain", "a/b"), "nor contain a slash"),
     ],
 )
@@ -74,6 +75,19 @@ def test_an_error_says_what_to_do_and_changes_nothing(model, photos, tmp_path, b
     where = photos if folder in ("low", "high") else tmp_path
     assert message in hycal_error("learn", model, where / folder, *options)
     assert model.read_bytes() == before
+
+
+def test_methods_and_encoders_are_named_in_any_case(photos, tmp_path):
+    hycal("learn", tmp_path / "new.hycal", photos / "low", "--method", "ncm", "--encoder", "Builtin")
+    again = ("learn", tmp_path / "new.hycal", photos / "test", "--method", "Ncm", "--encoder", "BUILTIN")
+    assert hycal_json(*again)["changed"]
+    info = hycal_json("info", tmp_path / "new.hycal")
+    assert (info["method"], info["encoder"]) == ("NCM", "builtin")
+
+
+def test_shells_complete_methods_and_encoders():
+    assert complete_method("hy") == ["HyCal"] and complete_method("slda") == ["SLDA"]
+    assert "clip-vit-b16" in complete_encoder("CLIP-") and "builtin" not in complete_encoder("CLIP-")
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,14 @@ from tests.support.commands import hycal_error, hycal_json
 
 def test_the_new_model_has_the_other_method_and_the_old_one_stays(learned, tmp_path):
     before = learned.path.read_bytes()
-    remade = hycal_json("remake", learned.path, "HierarchicalHyCal", "--out", tmp_path / "other.hycal")
+    remade = hycal_json("remake", learned.path, "hycal", "--out", tmp_path / "other.hycal")
     info = hycal_json("info", tmp_path / "other.hycal")
-    assert remade["changed"] and info["method"] == "HierarchicalHyCal" and info["images"] == 36
+    assert (
+        remade["changed"]
+        and remade["what"].endswith("with HyCal")
+        and info["method"] == "HyCal"
+        and info["images"] == 36
+    )
     assert learned.path.read_bytes() == before
 
 

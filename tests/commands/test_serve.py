@@ -35,6 +35,10 @@ def test_a_port_that_is_taken_is_told(tmp_path):
         assert f"Cannot listen on 127.0.0.1, port {port}" in said(str(tmp_path / "m.hycal"), "--port", port)
 
 
+def test_another_method_than_the_model_has_is_refused(model):
+    assert "is a HierarchicalHyCal model" in said(str(model), "--method", "NCM")
+
+
 @pytest.mark.parametrize("content", [b"", b"no model"])
 def test_a_file_that_is_no_model_is_told(tmp_path, content):
     path = tmp_path / "m.hycal"

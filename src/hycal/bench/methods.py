@@ -121,7 +121,7 @@ def parse_variant(label: str) -> Variant:
         profile_parameters(method, match["profile"])
     overrides = dict(_assignment(label, part) for part in (match["overrides"] or "").split(",") if part.strip())
     return Variant(
-        match["method"],
+        method.__name__,
         match["profile"] or "",
         overrides,
         one_domain=bool(match["one_domain"]),

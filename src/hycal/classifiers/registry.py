@@ -47,10 +47,11 @@ class MethodRegistry(Mapping[str, Method]):
         return len(self._own) + len(self._offered)
 
     def find(self, name: str) -> Method:
-        """Return the method called `name`, or say which there are."""
-        if name not in self:
+        """Return the method called `name`, in any case, or say which there are."""
+        found = name if name in self else next((own for own in self if own.lower() == name.lower()), None)
+        if found is None:
             raise HyCalError(f"There is no method {name!r}; expected one of {', '.join(self)}. Check the spelling.")
-        return self[name]
+        return self[found]
 
     def build(self, name: str, *, profile: str = "official", **overrides: Any) -> IncrementalClassifier:
         """Return an unfitted classifier.

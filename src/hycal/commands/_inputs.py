@@ -49,6 +49,16 @@ def new_project(
     return Project(path, empty, journal=journal), tower
 
 
+def check_method(project: Project, method: str | None) -> None:
+    """Refuse another method than that of a model that exists."""
+    own = type(project.state.classifier).__name__
+    if method is not None and method.lower() != own.lower():
+        raise HyCalError(
+            f"{project.path} is a {own} model; its method cannot be changed to {method!r}. `hycal remake` makes a new "
+            "model of the same images."
+        )
+
+
 @contextlib.contextmanager
 def embedding_cache(
     encoder: Encoder, folder: Path | None, *, unchanged: str = "the model is as it was, and "

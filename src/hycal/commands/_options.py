@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hycal.encoders.catalog import Backend
+from hycal.encoders.catalog import Backend, list_encoders
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file.")]
 FirstModel = Annotated[Path, typer.Argument(metavar="A", help="A model.")]
@@ -24,8 +24,34 @@ StrictSkips = Annotated[bool, typer.Option("--strict", help="End with code 3 if 
 
 Outside = Annotated[bool, typer.Option("--outside", help="Let a manifest name images outside its own folder.")]
 
+
+def complete_method(start: str) -> list[str]:
+    """Return the methods whose names begin so, in any case, for the completion of shells."""
+    from hycal.classifiers import METHODS
+
+    return [name for name in METHODS if name.lower().startswith(start.lower())]
+
+
+def complete_encoder(start: str) -> list[str]:
+    """Return the encoders whose names begin so, in any case."""
+    return [spec.name for spec in list_encoders() if spec.name.startswith(start.lower())]
+
+
 ModelEncoder = Annotated[
-    str | None, typer.Option("--encoder", help="An encoder of `hycal encoders list`; by default the model's own.")
+    str | None,
+    typer.Option(
+        "--encoder",
+        help="An encoder of `hycal encoders list`; by default the model's own.",
+        autocompletion=complete_encoder,
+    ),
+]
+NewMethod = Annotated[
+    str | None,
+    typer.Option(
+        "--method",
+        help="Method of a new model, by default HierarchicalHyCal; HyCal is the paper's. `hycal bench list` has all.",
+        autocompletion=complete_method,
+    ),
 ]
 Weights = Annotated[Path | None, typer.Option("--weights", help="Folder or file with the encoder's weights.")]
 CacheFolder = Annotated[

@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hycal.classifiers import METHODS
-from hycal.commands._inputs import embedding_cache, new_project
+from hycal.commands._inputs import check_method, embedding_cache, new_project
 from hycal.commands._options import (
     CacheFolder,
     Domain,
@@ -19,6 +18,7 @@ from hycal.commands._options import (
     LabelledFolder,
     Model,
     ModelEncoder,
+    NewMethod,
     Outside,
     StrictSkips,
     Weights,
@@ -41,7 +41,7 @@ def learn_command(
     domain: Domain = None,
     outside: Outside = False,
     encoder: ModelEncoder = None,
-    method: Annotated[str | None, typer.Option(help=f"Method of a new model: one of {', '.join(METHODS)}.")] = None,
+    method: NewMethod = None,
     weights: Weights = None,
     cache: CacheFolder = None,
     thumbnails: Annotated[bool, typer.Option(help="Keep a thumbnail of each image in the model, up to 3 kB.")] = True,
@@ -99,12 +99,7 @@ def _open(path: Path, encoder: str | None, weights: Path | None, method: str | N
     if not path.exists():
         return new_project(path, encoder, weights, method=method)
     project = Project(path)
-    own = type(project.state.classifier).__name__
-    if method not in (None, own):
-        raise HyCalError(
-            f"{path} is a {own} model; its method cannot be changed to {method!r}. `hycal remake` makes a new "
-            "model of the same images."
-        )
+    check_method(project, method)
     return project, encoder_of(project.state, encoder, weights)
 
 

@@ -12,7 +12,7 @@ from rich.progress import track
 from rich.table import Table
 
 from hycal.classifiers import METHODS
-from hycal.commands._options import Json, Model, NewModel
+from hycal.commands._options import Json, Model, NewModel, complete_method
 from hycal.commands._output import plain, print_json, print_line, print_receipt, print_table, report_errors, score_json
 from hycal.errors import HyCalError
 from hycal.project import Project
@@ -25,7 +25,12 @@ _NAMES = ", ".join(METHODS)
 def methods_command(
     model: Model,
     only: Annotated[
-        list[str] | None, typer.Option("--only", help=f"Try this method; again for more. One of {_NAMES}.")
+        list[str] | None,
+        typer.Option(
+            "--only",
+            help=f"Try this method; again for more. One of {_NAMES}.",
+            autocompletion=complete_method,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -38,9 +43,7 @@ def methods_command(
     Example: hycal methods photos.hycal --only HyCal --only HierarchicalHyCal
     """
     state = Project(model).state
-    names = list(dict.fromkeys(only or METHODS))
-    for name in names:
-        METHODS.find(name)
+    names = list(dict.fromkeys(METHODS.find(name).__name__ for name in only or METHODS))
     steps = track(trials(state, names), "trying methods", len(names), console=Console(stderr=True), transient=True)
     found = sorted(steps, key=lambda trial: -1.0 if trial.problem else trial.left_out.accuracy, reverse=True)
     own = type(state.classifier).__name__
@@ -60,7 +63,7 @@ def methods_command(
 @report_errors
 def remake_command(
     model: Model,
-    method: Annotated[str, typer.Argument(metavar="METHOD", help=f"One of {_NAMES}.")],
+    method: Annotated[str, typer.Argument(metavar="METHOD", help=f"One of {_NAMES}.", autocompletion=complete_method)],
     out: NewModel,
     as_json: Json = False,
 ) -> None:

@@ -142,8 +142,8 @@ def _people_writer(why: bool) -> Callable[[Prediction], None]:
     return write
 
 
-def _part_text(part: EvidencePart) -> str:
-    text = f"{part.share:.3f} by {part.name}"
+def _part_text(part: EvidencePart, share: float) -> str:
+    text = f"{share:.3f} by {part.name}"
     return text if part.measure is None else f"{text} ({part.measure:.4g}, weight {part.weight:.2f})"
 
 
@@ -152,7 +152,9 @@ def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
         return
     if evidence.parts:
         total = sum(part.share for part in evidence.parts)
-        yield f"{evidence.quantity} {total:.3f} = {' + '.join(map(_part_text, evidence.parts))}"
+        first, *others = evidence.parts
+        signed = (f" {'-' if part.share < 0 else '+'} {_part_text(part, abs(part.share))}" for part in others)
+        yield f"{evidence.quantity} {total:.3f} = {_part_text(first, first.share)}{''.join(signed)}"
     named = (
         f"{near.example.name or near.example.identity.hex()[:12]} {near.similarity:.3f}" for near in evidence.nearest
     )

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands._inputs import new_project
-from hycal.commands._options import ModelEncoder, Weights
+from hycal.commands._inputs import check_method, new_project
+from hycal.commands._options import ModelEncoder, NewMethod, Weights
 from hycal.commands._output import print_line, report_errors
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
@@ -29,6 +29,7 @@ def serve_command(
         typer.Option(envvar="HYCAL_TOKEN", help="What clients must know; made and printed where it is needed."),
     ] = None,
     encoder: ModelEncoder = None,
+    method: NewMethod = None,
     weights: Weights = None,
 ) -> None:
     """Open a page to classify images, correct answers, learn folders, forget and undo.
@@ -48,7 +49,7 @@ def serve_command(
 
     limit_heaps()
     access = Access.safe(host, token)
-    project, tower, problem = _open(model, encoder, weights)
+    project, tower, problem = _open(model, encoder, weights, method)
     check_port(access, port)
     console = Console(stderr=True)
     state = project.state
@@ -61,11 +62,14 @@ def serve_command(
     run(Service(project, tower, why_no_encoder=problem), access, port)
 
 
-def _open(model: Path, encoder: str | None, weights: Path | None) -> tuple[Project, Encoder | None, str]:
+def _open(
+    model: Path, encoder: str | None, weights: Path | None, method: str | None
+) -> tuple[Project, Encoder | None, str]:
     """Return the project, its encoder, and why there is none: a model without its encoder still takes embeddings."""
     if not model.exists():
-        return *new_project(model, encoder, weights, journal=True), ""
+        return *new_project(model, encoder, weights, method=method, journal=True), ""
     project = Project(model, journal=True)
+    check_method(project, method)
     try:
         return project, encoder_of(project.state, encoder, weights), ""
     except HyCalError as problem:

@@ -104,10 +104,10 @@ def list_encoders() -> list[EncoderSpec]:
 
 
 def find_encoder(name: str) -> EncoderSpec:
-    """Return the entry `name`, or raise an error that lists the known ones."""
+    """Return the entry `name`, in any case, or raise an error that lists the known ones."""
     specs = {spec.name: spec for spec in list_encoders()}
-    if name in specs:
-        return specs[name]
+    if name.lower() in specs:
+        return specs[name.lower()]
     near = difflib.get_close_matches(name, specs, n=1)
     guess = f" Did you mean {near[0]!r}?" if near else ""
     raise HyCalError(f"There is no encoder {name!r}; expected one of {', '.join(specs)}.{guess}")

@@ -39,7 +39,7 @@ def encoder_of(state: State, name: str | None, weights: Path | None) -> Encoder:
             "This model does not say which encoder made its embeddings. Name it: --encoder NAME; "
             "`hycal encoders list` shows them."
         )
-    if own and name and name != own:
+    if own and name and name.lower() != own.lower():
         raise HyCalError(
             f"This model was learned with encoder {own!r}, so {name!r} cannot be used with it: their embeddings "
             f"cannot be compared. Leave --encoder out, or learn the images again into a new model."

@@ -19,11 +19,11 @@ from hycal.project.state import Space, State
 from hycal.state.records import Records
 from hycal.uncertainty.cross_validation import CrossValidation, cross_validate
 
-DEFAULT_METHOD = "HyCal"
+DEFAULT_METHOD = "HierarchicalHyCal"  # of `hycal learn` and `hycal serve`
 
 
 def empty_state(
-    space: Space, *, has_text: bool, method: str = DEFAULT_METHOD, parameters: Mapping[str, Any] | None = None
+    space: Space, *, has_text: bool, method: str = "HyCal", parameters: Mapping[str, Any] | None = None
 ) -> State:
     """Return a project that has learned nothing.
 
@@ -33,7 +33,7 @@ def empty_state(
     has_text : bool
         Whether the encoder embeds class names too. If not, a method that can use texts is set to use images alone.
     method : str
-        One of `METHODS`.
+        One of `METHODS`, in any case; by default the paper's.
     parameters : mapping, optional
         Parameters of the method; by default its own.
     """
@@ -88,7 +88,7 @@ def remake(state: State, method: str) -> Outcome:
     images = {label: class_.examples for label, class_ in state.classes.items()}
     following = empty.with_classes(state.classes, memo=memo_after(empty, state.classes, images))
     counts = {label: len(examples) for label, examples in images.items()}
-    what = f"{describe_counts(counts)} with {method}"
+    what = f"{describe_counts(counts)} with {type(empty.classifier).__name__}"
     recorded = empty.with_entry(following, state.classes, action="remake", what=what)
     change = recorded.history[-1].id
     return recorded, Receipt("remake", what, state.hash, following.hash, counts, touched=tuple(counts), change=change)
