@@ -114,6 +114,11 @@ class HierarchicalHyCal(IncrementalClassifier):
         held_out = 2 * G * (_HELD_OUT + _HELD_OUT_OF_DOMAIN) * d**2
         return N * d**2 + prior + means + G * (1 + 1) / 3 * d**3 + held_out
 
+    @property
+    def fixed_temperature(self) -> float:
+        """1: the weights of evidence are fitted on held-out samples already."""
+        return 1.0
+
     def derive(self, records: Records, previous: Any) -> Posterior:
         """Return the hierarchy and the weights of evidence."""
         with one_blas_thread():
