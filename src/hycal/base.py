@@ -134,7 +134,7 @@ class IncrementalClassifier(Estimator):
 
     @property
     def fixed_temperature(self) -> float | None:
-        """The temperature of scores that are log probabilities already; None where it is to be fitted."""
+        """The temperature of scores that are log probabilities, where samples are many; None: it is fitted."""
         return None
 
     @property

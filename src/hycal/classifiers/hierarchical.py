@@ -136,6 +136,11 @@ class HierarchicalHyCal(IncrementalClassifier):
         kernels = G * kernel_operations(N // G, C // G, d, _HELD_OUT)
         return N * d**2 + prior + means + G * (1 + 1) / 3 * d**3 + held_out + kernels
 
+    @property
+    def fixed_temperature(self) -> float:
+        """1: the weights of evidence are fitted on held-out samples already."""
+        return 1.0
+
     def derive(self, records: Records, previous: Any) -> Posterior:
         """Return the hierarchy and the weights of evidence."""
         with one_blas_thread():

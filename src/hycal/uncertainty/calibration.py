@@ -4,10 +4,12 @@ T maximises the likelihood of held-out samples times a prior. The prior is centr
 
     T0 = level * margin * separation^a * K^b
 
-It is the whole answer where nothing can be held out, and yields to the likelihood as samples come. A sample that is
-held out of K judges a class of K - 1, so it is judged at T ((K - 1)/K)^b, and its log likelihood counts (K - 1)/K. The
-three numbers were fitted on training
+It is the whole answer where nothing can be held out, and yields to the likelihood as samples come: a sample that is
+held out of K judges a class of K - 1, so its log likelihood counts (K - 1)/K. The three numbers were fitted on training
 embeddings of the bundled disciplines by `python -m benchmarks.small_prior`; they hold for any scale of the scores.
+
+A method whose scores are log probabilities has a temperature of its own, to which log T goes as n^2/(n^2 + 300^2), with
+n held-out samples: it was fitted to many samples, and so to more than one number can mend.
 
 No number of right answers makes an error impossible. After n in a row, Jeffreys' estimate of the error is
 1/(2 (n + 1)): this share of every answer is spread evenly over the classes, with n the number of learned samples.
@@ -40,6 +42,7 @@ from hycal.validation import Doubles
 _HELD_OUT = 1000  # samples, where held-out scores have a closed form
 _DERIVED_AGAIN = 30  # samples, where a model is derived for each
 _MEANS = 200  # class means that are scored
+_MANY = 300.0  # held-out samples at which a method's own temperature counts as much as the fitted one
 _LEAST_MARGIN = 1e-9
 _LEAST_SEPARATION = 1e-3
 _WIDEST = 5.0  # log of the largest factor between T and T0
@@ -92,16 +95,17 @@ class Calibration:
     own: Doubles
 
     @classmethod
-    def of(cls, method: ScoringMethod, derived: Any, records: Records, temperature: float | None = None) -> Calibration:
-        """Calibrate on held-out samples, spread evenly over classes; fit the temperature unless it is given."""
+    def of(cls, method: ScoringMethod, derived: Any, records: Records, fixed: float | None = None) -> Calibration:
+        """Calibrate on held-out samples, spread evenly over classes; `fixed` is the method's own temperature."""
         n = int(records.counts.sum())
         floor = 1.0 / (2.0 * (n + 1.0))
         if len(records.counts) == 1 or not n:
             return cls(1.0, floor, np.empty(0))
         found = _held_out_scores(method, derived, records)
-        if temperature is None:
-            prior = TemperaturePrior()
-            temperature = fit_temperature(found, prior.centre(method, derived, records), prior)
+        prior = TemperaturePrior()
+        temperature = fit_temperature(found, prior.centre(method, derived, records), prior)
+        if fixed is not None:
+            temperature *= (fixed / temperature) ** (1.0 / (1.0 + (_MANY / max(len(found.samples.rows), 1)) ** 2))
         known = cls(temperature, floor, np.empty(0))
         own = known.probabilities(found.scores)[found.samples.each, found.samples.own]
         return cls(temperature, floor, np.sort(own))
@@ -135,8 +139,7 @@ def fit_temperature(found: HeldOutScores, centre: float, prior: TemperaturePrior
     samples = found.samples
     if not len(samples.rows):
         return centre
-    weights = (samples.counts - 1.0) / samples.counts
-    scores = found.scores / (centre * weights**prior.shots)[:, None]
+    scores, weights = found.scores / centre, (samples.counts - 1.0) / samples.counts
 
     def loss(step: float) -> float:
         likely = log_softmax(scores * np.exp(-step), axis=1)[samples.each, samples.own]
