@@ -20,18 +20,33 @@ from hycal.commands._options import (
     ModelEncoder,
     NewMethod,
     Outside,
+    Quiet,
     StrictSkips,
     Weights,
+    Yes,
 )
-from hycal.commands._output import FOUND_SOMETHING, embedding_progress, print_line, print_receipt, report_errors
+from hycal.commands._output import (
+    FOUND_SOMETHING,
+    ask_or_stop,
+    embedding_progress,
+    plural,
+    print_json,
+    print_line,
+    print_receipt,
+    print_skipped,
+    report_errors,
+    skipped_json,
+)
 from hycal.embedding.sources import ImageFile
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, Receipt
 from hycal.project.encoder import encoder_of
-from hycal.project.inputs import LabelledImage, to_learn
-from hycal.project.labels import check_class_name
+from hycal.project.inputs import LabelledImage, count_by_class, doubts, to_learn
+from hycal.project.labels import check_class_name, split_label
 from hycal.project.learner import Learner
+
+_SHOWN = 30  # classes of a domain
 
 
 @report_errors
@@ -45,14 +60,18 @@ def learn_command(
     weights: Weights = None,
     cache: CacheFolder = None,
     thumbnails: Annotated[bool, typer.Option(help="Keep a thumbnail of each image in the model, up to 3 kB.")] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and learn nothing.")] = False,
+    yes: Yes = False,
+    quiet: Quiet = False,
     strict: StrictSkips = False,
     as_json: Json = False,
 ) -> None:
     """Learn the classes in a folder: new ones appear, known ones grow.
 
     FOLDER holds one folder of images for each class: FOLDER/rose/1.jpg becomes the class FOLDER/rose. Two levels of
-    folders are domain and class. Folders called train and test are splits; only train is learned. The first call makes
-    the model. An image that the model knows already, by its content, is not counted twice.
+    folders are domain and class. Folders called train and test, above or below these, are splits; only train is
+    learned. Links to folders are followed. What was found is printed first, and where it is doubtful a person is asked.
+    The first call makes the model. An image that the model knows already, by its content, is not counted twice.
 
     Ends with 0 when all is done, 1 when nothing could be, 2 for a wrong option, 130 when interrupted.
 
@@ -64,8 +83,20 @@ def learn_command(
             f"{folder} has no images in class folders. Put the images of each class in a folder named after the class: "
             f"{folder / 'cat' / '1.jpg'}."
         )
+    doubtful = doubts(images) if folder.is_dir() else []
+    if dry_run and as_json:
+        skipped = skipped_json(left_out.all)
+        print_json({"classes": count_by_class(images), "doubts": doubtful, "skipped": skipped})
+        return
+    if not quiet:
+        _show_classes(folder, images, doubtful)
+    if dry_run:
+        print_skipped(left_out.all)
+        return
+    if doubtful and not yes:
+        ask_or_stop("Are these the classes to learn?")
     project, tower = _open(model, encoder, weights, method)
-    receipt = _learn(Learner(project, tower), tower, images, cache, thumbnails)
+    receipt = _learn(Learner(project, tower), tower, images, cache, thumbnails, quiet=quiet)
     receipt = replace(receipt, skipped=(*left_out.all, *receipt.skipped))
     print_receipt(project, receipt, as_json=as_json)
     if strict and receipt.skipped:
@@ -103,11 +134,30 @@ def _open(path: Path, encoder: str | None, weights: Path | None, method: str | N
     return project, encoder_of(project.state, encoder, weights)
 
 
+def _show_classes(folder: Path, images: list[LabelledImage], doubtful: list[str]) -> None:
+    """Print the classes that were found, domain by domain, and what is doubtful about them, on standard error."""
+    console, counts = Console(stderr=True), count_by_class(images)
+    found = f"{plural(len(counts), 'class', 'classes')}, {plural(len(images), 'image')}"
+    print_line(console, f"{folder}: {found} to learn")
+    for domain in dict.fromkeys(split_label(label)[0] for label in counts):
+        named = [f"{name} {counts[label]:,}" for label in counts for own, name in [split_label(label)] if own == domain]
+        more = f", ... and {len(named) - _SHOWN:,} more" if len(named) > _SHOWN else ""
+        print_line(console, f"  {domain}: {', '.join(named[:_SHOWN])}{more}")
+    for doubt in doubtful:
+        print_line(console, doubt, label="look", style="yellow")
+
+
 def _learn(
-    learner: Learner, tower: Encoder, images: list[LabelledImage], cache: Path | None, thumbnails: bool
+    learner: Learner,
+    tower: Encoder,
+    images: list[LabelledImage],
+    cache: Path | None,
+    thumbnails: bool,
+    *,
+    quiet: bool,
 ) -> Receipt:
     began = time.monotonic()
-    console = Console(stderr=True)
+    console = Console(stderr=True, quiet=quiet)
     with embedding_cache(tower, cache) as store, embedding_progress(console, total=len(images)) as watch:
         embedded = learner.embed(
             [image.source for image in images],
