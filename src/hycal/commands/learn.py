@@ -29,6 +29,7 @@ from hycal.commands._output import (
     FOUND_SOMETHING,
     ask_or_stop,
     embedding_progress,
+    is_watched,
     plural,
     print_json,
     print_line,
@@ -40,11 +41,12 @@ from hycal.commands._output import (
 from hycal.embedding.sources import ImageFile
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
-from hycal.project import Project, Receipt
+from hycal.project import Project, Receipt, State
 from hycal.project.encoder import encoder_of
 from hycal.project.inputs import LabelledImage, count_by_class, doubts, to_learn
-from hycal.project.labels import check_class_name, split_label
+from hycal.project.labels import check_class_name, class_label, split_label
 from hycal.project.learner import Learner
+from hycal.project.lookup import look_up_class
 
 _SHOWN = 30  # classes of a domain
 
@@ -107,23 +109,44 @@ def learn_command(
 def correct_command(
     model: Model,
     image: Annotated[Path, typer.Argument(metavar="IMAGE", help="An image file.")],
-    label: Annotated[str, typer.Argument(metavar="LABEL", help="What it shows, as domain/class.")],
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="What it shows: a class; a new one as domain/class.")],
     encoder: ModelEncoder = None,
     weights: Weights = None,
     as_json: Json = False,
 ) -> None:
     """Say what one image shows: it is learned as LABEL, and no longer as anything else.
 
+    The class alone is enough where only one domain has it. A new class needs its domain.
+
     Example: hycal correct photos.hycal photos/new/7.jpg flower/tulip
     """
     project = Project(model)
-    if label not in project.state.classes:
-        check_class_name(label)  # before the encoder is loaded
+    label = _whole_label(project.state, label)  # before the encoder is loaded
     learner = Learner(project, encoder_of(project.state, encoder, weights))
     embedded = learner.embed([ImageFile(image)])
     if not embedded.examples:
         raise HyCalError(f"{image} cannot be used: {embedded.skipped[0].reason}.")
     print_receipt(project, learner.correct(embedded.examples[0], label), as_json=as_json)
+
+
+def _whole_label(state: State, name: str) -> str:
+    """Return the label of the class called `name`, or of a new one; a new class needs its domain."""
+    if name in state.classes or "/" in name:
+        if name not in state.classes:
+            check_class_name(name)
+        return name
+    found = look_up_class(state, name)
+    if found is not None:
+        return found.name
+    domains = [domain for domain in state.domains if domain]
+    if is_watched():
+        label = class_label(typer.prompt(f"{name} is a new class. Its domain ({', '.join(domains)})", err=True), name)
+        check_class_name(label)
+        return label
+    raise HyCalError(
+        f"{name!r} is no class of this model. For a new class name its domain too: "
+        f"{class_label(domains[0] if domains else 'flower', name)}. Domains so far: {', '.join(domains) or 'none'}."
+    )
 
 
 def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:
