@@ -26,6 +26,7 @@ class Commands(LazyGroup):
         Entry("rename", "hycal.commands.change:rename_command", "Rename a class or a domain.", _MODELS),
         Entry("forget", "hycal.commands.change:forget_command", "Forget a class, a domain or an image.", _MODELS),
         Entry("undo", "hycal.commands.change:undo_command", "Take back the last change.", _MODELS),
+        Entry("redo", "hycal.commands.change:redo_command", "Make again what undo took back.", _MODELS),
         Entry("merge", "hycal.commands.change:merge_command", "Make one model of two.", _MODELS),
         Entry("diff", "hycal.commands.show:diff_command", "Compare two models.", _MODELS),
         Entry("evaluate", "hycal.commands.evaluate:evaluate_command", "Test a model on labelled images.", _MODELS),

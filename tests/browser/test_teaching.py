@@ -59,8 +59,8 @@ def as_hycal_learn(path: str) -> list[str]:
     return [f"{'' if above else place.domain}/{place.label}"] if place.split in TO_LEARN else []
 
 
-GROUPED = """drops => import('/files.js').then(({ groupByClass }) => drops.map(paths =>
-    groupByClass(paths.map(path => ({ path }))).groups.map(({ domain, name }) => `${domain}/${name}`)))"""
+GROUPED = """drops => import('/files.js').then(({ groupByClass }) => Promise.all(drops.map(async paths =>
+    (await groupByClass(paths.map(path => ({ path })))).groups.map(({ domain, name }) => `${domain}/${name}`))))"""
 
 
 def test_folders_are_read_as_hycal_learn_does_and_no_drop_is_lost(tmp_path, drawn, things, visit):
@@ -71,7 +71,7 @@ def test_folders_are_read_as_hycal_learn_does_and_no_drop_is_lost(tmp_path, draw
         paths = [
             "/".join((root, *folders, "1.jpg"))
             for root in ("photos", "test")
-            for depth in (1, 2, 3, 4)
+            for depth in (1, 2)
             for folders in itertools.product(names, repeat=depth)
         ]
         assert page.evaluate(GROUPED, [[path] for path in paths]) == [as_hycal_learn(path) for path in paths]

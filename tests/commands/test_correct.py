@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+import typer
 
+from hycal.commands import learn
 from tests.support.commands import hycal, hycal_error, hycal_json
 
 
@@ -31,8 +33,16 @@ def test_a_model_of_the_library_has_labels_without_domains(library_model, image)
     assert corrected["images"] == {"1": 1}
 
 
-def test_a_label_that_is_no_class_is_refused(model, photos):
-    assert "is no class" in hycal_error("correct", model, min((photos / "low" / "0").iterdir()), "zero")
+def test_the_class_alone_is_enough_where_one_domain_has_it(model, image):
+    assert hycal_json("correct", model, image, "8")["images"] == {"tall/8": 1}
+
+
+def test_a_new_class_needs_its_domain(model, image, monkeypatch):
+    message = hycal_error("correct", model, image, "zero")
+    assert "name its domain too: low/zero. Domains so far: low, tall." in message
+    monkeypatch.setattr(learn, "is_watched", lambda: True)
+    monkeypatch.setattr(typer, "prompt", lambda text, **how: "tall")
+    assert hycal_json("correct", model, image, "zero")["images"] == {"tall/zero": 1}
 
 
 def test_a_file_that_is_no_image_is_refused(model, broken_image):

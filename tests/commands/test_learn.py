@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+import typer
 
 from hycal import load
+from hycal.commands import _output
 from hycal.commands._options import complete_encoder, complete_method
-from tests.support.commands import hycal, hycal_error, hycal_json
+from tests.support.commands import hycal, hycal_error, hycal_json, run_hycal
 
 
 def test_a_folder_of_class_folders_becomes_classes(learned):
@@ -44,15 +47,53 @@ def test_strict_ends_with_code_3_after_learning(photos, tmp_path):
     assert load(tmp_path / "new.hycal").counts_.tolist() == [6] * 3
 
 
-def test_a_class_folder_that_is_a_link_is_left_out_and_said(photos, tmp_path):
-    (tmp_path / "linked" / "0").mkdir(parents=True)
-    for path in (photos / "low" / "0").iterdir():
-        (tmp_path / "linked" / "0" / path.name).write_bytes(path.read_bytes())
+def test_a_class_folder_that_is_a_link_is_learned(photos, tmp_path):
+    (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "1").symlink_to(photos / "low" / "1")
+    (tmp_path / "linked" / "2").symlink_to(photos / "low" / "1")
     receipt = hycal_json("learn", tmp_path / "m.hycal", tmp_path / "linked")
-    assert receipt["images"] == {"linked/0": 6}
+    assert receipt["images"] == {"linked/1": 6}
     (skipped,) = receipt["skipped"]
-    assert skipped == {"file": str(tmp_path / "linked" / "1"), "reason": "a link to a folder, not followed"}
+    assert skipped["file"] == str(tmp_path / "linked" / "2") and "not followed" in skipped["reason"]
+
+
+def test_the_classes_are_printed_before_they_are_learned(photos, tmp_path):
+    said = run_hycal("learn", tmp_path / "new.hycal", photos / "low").stderr
+    assert "3 classes, 18 images to learn" in said and "  low: 0 6, 1 6, 2 6" in said
+    assert run_hycal("learn", tmp_path / "other.hycal", photos / "low", "--quiet").stderr == ""
+
+
+def test_a_dry_run_says_what_would_be_learned_and_learns_nothing(photos, tmp_path):
+    said = run_hycal("learn", tmp_path / "new.hycal", photos / "low", "--dry-run")
+    assert said.exit_code == 0 and "3 classes, 18 images to learn" in said.stderr and not said.stdout
+    found = hycal_json("learn", tmp_path / "new.hycal", photos / "low", "--dry-run")
+    assert found == {"classes": {"low/0": 6, "low/1": 6, "low/2": 6}, "doubts": [], "skipped": []}
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def doubtful(photos, tmp_path):
+    """A folder with images below a class, and a class called train."""
+    shutil.copytree(photos / "low" / "0", tmp_path / "set" / "zero")
+    shutil.copytree(photos / "low" / "1", tmp_path / "set" / "zero" / "old", ignore=lambda _, names: sorted(names)[1:])
+    shutil.copytree(photos / "low" / "2", tmp_path / "set" / "train")
+    return tmp_path / "set"
+
+
+@pytest.mark.parametrize(("options", "answer", "code"), [((), "n", 1), ((), "y", 0), (("--yes",), "", 0)])
+def test_a_person_is_asked_where_the_folders_are_doubtful(doubtful, tmp_path, monkeypatch, options, answer, code):
+    asked = []
+    monkeypatch.setattr(_output, "is_watched", lambda: True)
+    monkeypatch.setattr(typer, "confirm", lambda text, **how: asked.append(text) or answer == "y")
+    said = run_hycal("learn", tmp_path / "m.hycal", doubtful, *options)
+    assert said.exit_code == code and len(asked) == (0 if options else 1)
+    assert "set/train: a class called like a split" in said.stderr
+    assert "set/zero: some images are in folders below it, such as zero/old/" in said.stderr
+    assert (tmp_path / "m.hycal").exists() == (code == 0)
+
+
+def test_where_nobody_can_answer_nobody_is_asked(doubtful, tmp_path):
+    assert hycal_json("learn", tmp_path / "m.hycal", doubtful)["images"] == {"set/train": 6, "set/zero": 7}
 
 
 @pytest.mark.parametrize(

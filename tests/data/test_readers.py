@@ -19,13 +19,57 @@ def test_class_folders_are_one_domain_called_as_the_folder(tmp_path: Path) -> No
 
 def test_splits_and_domains(tmp_path: Path) -> None:
     image(tmp_path / "digit" / "train" / "7" / "a.jpg")
+    image(tmp_path / "digit" / "test" / "8" / "b.jpg")
     image(tmp_path / "digit" / "test" / "8" / "more" / "b.jpg")
     image(tmp_path / "flower" / "Validation" / "rose" / "c.jpg")
     sets = read_folder(tmp_path)
-    assert sets["digit"].counts() == {"train": 1, "test": 1} and sets["digit"].class_names == ("7", "8")
+    assert sets["digit"].counts() == {"train": 1, "test": 2} and sets["digit"].class_names == ("7", "8")
     assert sets["flower"].counts() == {"val": 1}
     one = read_folder(tmp_path / "digit")
-    assert list(one) == ["digit"] and one["digit"].counts() == {"train": 1, "test": 1}
+    assert list(one) == ["digit"] and one["digit"].counts() == {"train": 1, "test": 2}
+
+
+@pytest.mark.parametrize(
+    ("layout", "place"),
+    [
+        ("{name}", "zoo/cat"),
+        ("{split}/{name}", "zoo/cat"),
+        ("{name}/{split}", "zoo/cat"),
+        ("pets/{name}", "pets/cat"),
+        ("{split}/pets/{name}", "pets/cat"),
+        ("pets/{split}/{name}", "pets/cat"),
+        ("pets/{name}/{split}", "pets/cat"),
+        ("{split}/pets/{name}/more", "pets/cat"),
+    ],
+)
+def test_every_order_of_domain_split_and_class_is_understood(tmp_path: Path, layout: str, place: str) -> None:
+    for split in ("train", "Testing"):
+        for name in ("cat", "dog"):
+            image(tmp_path / "zoo" / layout.format(split=split, name=name) / f"{split}.jpg")
+    listed = list_images(tmp_path / "zoo")
+    assert {f"{one.domain}/{one.label}" for one in listed} == {place, place.replace("cat", "dog")}
+    splits = {(Path(one.file).stem, one.split) for one in listed}
+    told = {("train", "train"), ("Testing", "test")} if "{split}" in layout else {("train", ""), ("Testing", "")}
+    assert splits == told
+
+
+def test_a_folder_with_most_files_in_it_is_a_class_and_a_stray_file_makes_none(tmp_path: Path) -> None:
+    for file in ("cat/1.jpg", "cat/2.jpg", "cat/old/3.jpg", "pets/cover.jpg", "pets/dog/1.jpg", "pets/cow/1.jpg"):
+        image(tmp_path / file)
+    listed = {one.file: f"{one.domain}/{one.label}" for one in list_images(tmp_path)}
+    assert listed["cat/old/3.jpg"] == listed["cat/1.jpg"] == f"{tmp_path.name}/cat"
+    assert listed["pets/dog/1.jpg"] == "pets/dog" and listed["pets/cow/1.jpg"] == "pets/cow"
+
+
+def test_links_to_folders_are_followed_without_a_loop(tmp_path: Path) -> None:
+    image(tmp_path / "set" / "cat" / "1.jpg")
+    image(tmp_path / "else" / "dog" / "1.jpg")
+    (tmp_path / "set" / "dog").symlink_to(tmp_path / "else" / "dog")
+    (tmp_path / "set" / "twin").symlink_to(tmp_path / "else" / "dog")
+    (tmp_path / "set" / "cat" / "again").symlink_to(tmp_path / "set")
+    (tmp_path / "else" / "dog" / "back").symlink_to(tmp_path)
+    listed = [one.file for one in list_images(tmp_path / "set")]
+    assert listed == ["cat/1.jpg", "cat/again", "dog/1.jpg", "dog/back", "twin"]
 
 
 def test_a_class_may_be_called_test(tmp_path: Path) -> None:

@@ -29,6 +29,25 @@ def test_an_empty_model_says_what_to_do(client):
     assert client.get("/api/accuracy").json()["overall"] is None
 
 
+@pytest.mark.parametrize(
+    ("folders", "read"),
+    [
+        ({"": 1}, ["//"]),
+        ({"rose": 2, "red": 1}, ["/-/rose", "/-/red"]),
+        ({"photos/rose": 1, "photos": 1}, ["photos/-/rose", "photos/-/"]),
+        ({"photos/train/pets/cat": 2, "photos/test/pets/cat": 1}, ["pets/train/cat", "pets/test/cat"]),
+        ({"train/rose": 1, "test/rose": 1}, ["/train/rose", "/test/rose"]),
+        ({"train/rose": 1}, ["/-/rose"]),
+        ({"photos/cat/train": 1, "photos/cat/test": 1}, ["photos/train/cat", "photos/test/cat"]),
+    ],
+)
+def test_folders_are_read_as_by_hycal_learn(client, folders, read):
+    places = client.post("/api/folders", json={"folders": folders}).json()["places"]
+    assert [place["folder"] for place in places] == list(folders)
+    said = [f"{place['domain']}/{place['split'] or '-' * bool(place['folder'])}/{place['name']}" for place in places]
+    assert said == read
+
+
 def test_learn_is_one_step_on_the_disk(client, service):
     receipt = teach(client, count=4)
     assert receipt["images"] == {"colour/red": 4, "colour/blue": 4}

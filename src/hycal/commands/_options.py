@@ -20,6 +20,8 @@ LabelledFolder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Folder of class folders, or a .csv or .jsonl manifest.")
 ]
 Domain = Annotated[str | None, typer.Option("--domain", help="Domain of these classes; by default the folder's name.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes.")]
 StrictSkips = Annotated[bool, typer.Option("--strict", help="End with code 3 if any file was skipped.")]
 
 Outside = Annotated[bool, typer.Option("--outside", help="Let a manifest name images outside its own folder.")]

@@ -82,6 +82,23 @@ def confirm(*lines: str) -> None:
             print_line(console, line)
 
 
+def plural(count: int, one: str, many: str = "") -> str:
+    """Return a count with its noun: "1 class", "2 classes"."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def is_watched() -> bool:
+    """Whether a person can read a question and answer it."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask_or_stop(question: str) -> None:
+    """Ask a person, and end with code 1 unless the answer is yes; where nobody can answer, go on."""
+    if is_watched() and not typer.confirm(question, err=True):
+        print_line(Console(stderr=True), "nothing was changed")
+        raise typer.Exit(1)
+
+
 def report_errors(command: Callable[P, R]) -> Callable[P, R]:
     """Print HyCalError and OSError, exit 1; other exceptions propagate."""
 

@@ -1,4 +1,4 @@
-"""`hycal rename`, `forget`, `undo`, `merge`: a model is changed, with a receipt."""
+"""`hycal rename`, `forget`, `undo`, `redo`, `merge`: a model is changed, with a receipt."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from hycal.commands._options import CacheFolder, FirstModel, Json, Model, NewModel
-from hycal.commands._output import print_receipt, report_errors
+from hycal.commands._options import CacheFolder, FirstModel, Json, Model, NewModel, Yes
+from hycal.commands._output import ask_or_stop, print_receipt, report_errors
 from hycal.embedding.cache import embeddings_folder, forget_images
 from hycal.embedding.sources import ImageFile, content_hash
 from hycal.errors import MovedOnError
-from hycal.project import Project
+from hycal.project import Project, State
 from hycal.project.changes import merge
+from hycal.project.lookup import look_up
+from hycal.project.state import last_undoable
 
 _SHORTEST_CHANGE = 8
 
@@ -47,6 +49,7 @@ def forget_command(
         typer.Option("--for-good", help="Also empty the undo and clear the cache: nothing of it stays."),
     ] = False,
     cache: CacheFolder = None,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Forget a class, a domain or one image, exactly: the model becomes the one that never saw it.
@@ -62,6 +65,8 @@ def forget_command(
     project = Project(model)
     path = Path(what)
     name = content_hash(ImageFile(path).read()) if path.is_file() else what
+    if not yes and _is_all(project.state, name):
+        ask_or_stop(f"Nothing will be left in {project.path}. Forget it all?")
     if not for_good:
         note = "`hycal undo` reverses this; after --for-good nothing can."
         print_receipt(project, project.forget(name), as_json=as_json, notes=[note])
@@ -91,9 +96,10 @@ def undo_command(
             help="Only if this was the last change: the hash that its receipt has after 'model after'.",
         ),
     ] = None,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Take back the last change, exactly; again, and the one before it.
+    """Take back the last change, exactly; again, and the one before it. `hycal redo` makes it again.
 
     A program that may run it twice names the CHANGE, by 8 digits or more of the hash of the model that it made: once
     the change is taken back, or another one was made, nothing more is.
@@ -101,7 +107,38 @@ def undo_command(
     Example: hycal undo photos.hycal 3f1c9a7e20bd
     """
     project = Project(model)
-    print_receipt(project, project.undo(only_if=_last(project, change)), as_json=as_json)
+    only_if, last = _last(project, change), last_undoable(project.state.history)
+    if not yes and last is not None and last.undo is not None and project.state.classes:
+        left = {**project.state.classes, **last.undo.classes}.values()
+        if not any(left):
+            ask_or_stop(f"Nothing will be left in {project.path}. Take back the {_named(last.action, last.what)}?")
+    receipt = project.undo(only_if=only_if)
+    note = f"Took back the {_named(*receipt.what.split(': ', 1))}. `hycal redo` makes it again."
+    print_receipt(project, receipt, as_json=as_json, notes=[note])
+
+
+@report_errors
+def redo_command(model: Model, as_json: Json = False) -> None:
+    """Make the change again that the last undo took back, exactly; possible until another change is made.
+
+    Example: hycal redo photos.hycal
+    """
+    project = Project(model)
+    print_receipt(project, project.redo(), as_json=as_json)
+
+
+_NOUNS = {"learn": "learning of", "forget": "forgetting of", "correct": "correction", "rename": "renaming of"}
+
+
+def _named(action: str, what: str) -> str:
+    """Return the name of a change: "learning of 12 images of fruit/Lime"."""
+    return f"{_NOUNS.get(action, f'{action} of')} {what}".removeprefix("redo of ")
+
+
+def _is_all(state: State, name: str | bytes) -> bool:
+    """Whether a name stands for all that a model knows."""
+    found = look_up(state, name.hex() if isinstance(name, bytes) else name)
+    return found is not None and sum(map(len, found.images.values())) == state.n_images
 
 
 def _last(project: Project, change: str | None) -> str | None:

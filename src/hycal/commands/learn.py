@@ -20,18 +20,35 @@ from hycal.commands._options import (
     ModelEncoder,
     NewMethod,
     Outside,
+    Quiet,
     StrictSkips,
     Weights,
+    Yes,
 )
-from hycal.commands._output import FOUND_SOMETHING, embedding_progress, print_line, print_receipt, report_errors
+from hycal.commands._output import (
+    FOUND_SOMETHING,
+    ask_or_stop,
+    embedding_progress,
+    is_watched,
+    plural,
+    print_json,
+    print_line,
+    print_receipt,
+    print_skipped,
+    report_errors,
+    skipped_json,
+)
 from hycal.embedding.sources import ImageFile
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
-from hycal.project import Project, Receipt
+from hycal.project import Project, Receipt, State
 from hycal.project.encoder import encoder_of
-from hycal.project.inputs import LabelledImage, to_learn
-from hycal.project.labels import check_class_name
+from hycal.project.inputs import LabelledImage, count_by_class, doubts, to_learn
+from hycal.project.labels import check_class_name, class_label, split_label
 from hycal.project.learner import Learner
+from hycal.project.lookup import look_up_class
+
+_SHOWN = 30  # classes of a domain
 
 
 @report_errors
@@ -45,14 +62,18 @@ def learn_command(
     weights: Weights = None,
     cache: CacheFolder = None,
     thumbnails: Annotated[bool, typer.Option(help="Keep a thumbnail of each image in the model, up to 3 kB.")] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and learn nothing.")] = False,
+    yes: Yes = False,
+    quiet: Quiet = False,
     strict: StrictSkips = False,
     as_json: Json = False,
 ) -> None:
     """Learn the classes in a folder: new ones appear, known ones grow.
 
     FOLDER holds one folder of images for each class: FOLDER/rose/1.jpg becomes the class FOLDER/rose. Two levels of
-    folders are domain and class. Folders called train and test are splits; only train is learned. The first call makes
-    the model. An image that the model knows already, by its content, is not counted twice.
+    folders are domain and class. Folders called train and test, above or below these, are splits; only train is
+    learned. Links to folders are followed. What was found is printed first, and where it is doubtful a person is asked.
+    The first call makes the model. An image that the model knows already, by its content, is not counted twice.
 
     Ends with 0 when all is done, 1 when nothing could be, 2 for a wrong option, 130 when interrupted.
 
@@ -64,8 +85,20 @@ def learn_command(
             f"{folder} has no images in class folders. Put the images of each class in a folder named after the class: "
             f"{folder / 'cat' / '1.jpg'}."
         )
+    doubtful = doubts(images) if folder.is_dir() else []
+    if dry_run and as_json:
+        skipped = skipped_json(left_out.all)
+        print_json({"classes": count_by_class(images), "doubts": doubtful, "skipped": skipped})
+        return
+    if not quiet:
+        _show_classes(folder, images, doubtful)
+    if dry_run:
+        print_skipped(left_out.all)
+        return
+    if doubtful and not yes:
+        ask_or_stop("Are these the classes to learn?")
     project, tower = _open(model, encoder, weights, method)
-    receipt = _learn(Learner(project, tower), tower, images, cache, thumbnails)
+    receipt = _learn(Learner(project, tower), tower, images, cache, thumbnails, quiet=quiet)
     receipt = replace(receipt, skipped=(*left_out.all, *receipt.skipped))
     print_receipt(project, receipt, as_json=as_json)
     if strict and receipt.skipped:
@@ -76,23 +109,44 @@ def learn_command(
 def correct_command(
     model: Model,
     image: Annotated[Path, typer.Argument(metavar="IMAGE", help="An image file.")],
-    label: Annotated[str, typer.Argument(metavar="LABEL", help="What it shows, as domain/class.")],
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="What it shows: a class; a new one as domain/class.")],
     encoder: ModelEncoder = None,
     weights: Weights = None,
     as_json: Json = False,
 ) -> None:
     """Say what one image shows: it is learned as LABEL, and no longer as anything else.
 
+    The class alone is enough where only one domain has it. A new class needs its domain.
+
     Example: hycal correct photos.hycal photos/new/7.jpg flower/tulip
     """
     project = Project(model)
-    if label not in project.state.classes:
-        check_class_name(label)  # before the encoder is loaded
+    label = _whole_label(project.state, label)  # before the encoder is loaded
     learner = Learner(project, encoder_of(project.state, encoder, weights))
     embedded = learner.embed([ImageFile(image)])
     if not embedded.examples:
         raise HyCalError(f"{image} cannot be used: {embedded.skipped[0].reason}.")
     print_receipt(project, learner.correct(embedded.examples[0], label), as_json=as_json)
+
+
+def _whole_label(state: State, name: str) -> str:
+    """Return the label of the class called `name`, or of a new one; a new class needs its domain."""
+    if name in state.classes or "/" in name:
+        if name not in state.classes:
+            check_class_name(name)
+        return name
+    found = look_up_class(state, name)
+    if found is not None:
+        return found.name
+    domains = [domain for domain in state.domains if domain]
+    if is_watched():
+        label = class_label(typer.prompt(f"{name} is a new class. Its domain ({', '.join(domains)})", err=True), name)
+        check_class_name(label)
+        return label
+    raise HyCalError(
+        f"{name!r} is no class of this model. For a new class name its domain too: "
+        f"{class_label(domains[0] if domains else 'flower', name)}. Domains so far: {', '.join(domains) or 'none'}."
+    )
 
 
 def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:
@@ -103,11 +157,30 @@ def _open(path: Path, encoder: str | None, weights: Path | None, method: str | N
     return project, encoder_of(project.state, encoder, weights)
 
 
+def _show_classes(folder: Path, images: list[LabelledImage], doubtful: list[str]) -> None:
+    """Print the classes that were found, domain by domain, and what is doubtful about them, on standard error."""
+    console, counts = Console(stderr=True), count_by_class(images)
+    found = f"{plural(len(counts), 'class', 'classes')}, {plural(len(images), 'image')}"
+    print_line(console, f"{folder}: {found} to learn")
+    for domain in dict.fromkeys(split_label(label)[0] for label in counts):
+        named = [f"{name} {counts[label]:,}" for label in counts for own, name in [split_label(label)] if own == domain]
+        more = f", ... and {len(named) - _SHOWN:,} more" if len(named) > _SHOWN else ""
+        print_line(console, f"  {domain}: {', '.join(named[:_SHOWN])}{more}")
+    for doubt in doubtful:
+        print_line(console, doubt, label="look", style="yellow")
+
+
 def _learn(
-    learner: Learner, tower: Encoder, images: list[LabelledImage], cache: Path | None, thumbnails: bool
+    learner: Learner,
+    tower: Encoder,
+    images: list[LabelledImage],
+    cache: Path | None,
+    thumbnails: bool,
+    *,
+    quiet: bool,
 ) -> Receipt:
     began = time.monotonic()
-    console = Console(stderr=True)
+    console = Console(stderr=True, quiet=quiet)
     with embedding_cache(tower, cache) as store, embedding_progress(console, total=len(images)) as watch:
         embedded = learner.embed(
             [image.source for image in images],

@@ -59,7 +59,7 @@ def info_command(
     for name, counts in facts["domains"].items():
         print_line(console, f"{'domain':<10} {name}: {counts['classes']:,} classes, {counts['images']:,} images")
     for entry in entries:
-        undo = " (can be undone)" if entry.undo is not None else ""
+        undo = " (can be undone)" if entry.undoable else " (can be redone)" if entry.redoable else ""
         print_line(
             console, f"{entry.when} {entry.action}: {entry.what}, {entry.before[:12]} to {entry.after[:12]}{undo}"
         )
@@ -125,7 +125,7 @@ def _facts(project: Project) -> dict[str, Any]:
         "classes": len(state.labels),
         "images": len(state.examples),
         "bytes": project.path.stat().st_size,
-        "undo_steps": sum(entry.undo is not None for entry in state.history),
+        "undo_steps": sum(entry.undoable for entry in state.history),
         "look_alikes": look_alikes(state),
         "parameters": state.classifier.get_params(deep=False),
         "domains": {domain: _counts(state, domain) for domain in state.domains},
@@ -139,4 +139,4 @@ def _counts(state: State, domain: str) -> dict[str, int]:
 
 def _entry(entry: HistoryEntry) -> dict[str, Any]:
     fields = ("when", "action", "what", "before", "after")
-    return {"change": entry.id, **{name: getattr(entry, name) for name in fields}, "undoable": entry.undo is not None}
+    return {"change": entry.id, **{name: getattr(entry, name) for name in fields}, "undoable": entry.undoable}

@@ -6,9 +6,12 @@ labelled or not. No image is read here.
 | folder | domain | split | class |
 |---|---|---|---|
 | CLASS/* | name of the folder | | CLASS |
-| SPLIT/CLASS/* | name of the folder | SPLIT | CLASS |
+| SPLIT/CLASS/*, CLASS/SPLIT/* | name of the folder | SPLIT | CLASS |
 | DOMAIN/CLASS/* | DOMAIN | | CLASS |
-| DOMAIN/SPLIT/CLASS/* | DOMAIN | SPLIT | CLASS |
+| SPLIT/DOMAIN/CLASS/*, DOMAIN/SPLIT/CLASS/*, DOMAIN/CLASS/SPLIT/* | DOMAIN | SPLIT | CLASS |
+
+Folders below these belong to the class. A folder with files and folders is a class if half of its files or more lie in
+it directly; else it is a domain.
 """
 
 from __future__ import annotations
@@ -16,20 +19,22 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from hycal.data.samples import ImageSet, NamedSample, Sample, Split, from_names, split_of
-from hycal.embedding.sources import ImageFile, ImageRow, ImageSource, image_files, walk
+from hycal.embedding.sources import ImageFile, ImageRow, ImageSource, walk
 from hycal.errors import HyCalError
 from hycal.storage.npz import load_arrays
 from hycal.validation import normal_name
+
+Folders: TypeAlias = tuple[str, ...]  # the names of the folders between a root and a file
 
 _FIELDS = ("file", "label", "split", "domain")
 _PREFIXES: tuple[tuple[str, Split], ...] = (("train_", "train"), ("val_", "val"), ("test_", "test"), ("", ""))
@@ -51,42 +56,73 @@ def place_of(folders: tuple[str, ...], *, root_name: str) -> Place:
     --------
     >>> place_of(("cats",), root_name="pets")
     Place(domain='pets', split='', label='cats')
-    >>> place_of(("digit", "test", "7"), root_name="xd8")
-    Place(domain='digit', split='test', label='7')
+    >>> place_of(("digit", "test", "7"), root_name="xd8") == place_of(("test", "digit", "7"), root_name="xd8")
+    True
     """
-    root_name, folders = normal_name(root_name), tuple(map(normal_name, folders))
-    if not folders:
-        return Place(root_name, "", "")
-    for position in (0, 1):
-        if len(folders) > position + 1:
-            split = split_of(folders[position])
-            if split:
-                domain = folders[0] if position else root_name
-                return Place(domain, split, folders[position + 1])
-    if len(folders) == 1:
-        return Place(root_name, "", folders[0])
-    return Place(folders[0], "", folders[1])
+    return places_of({folders: 1}, root_name=root_name)[folders]
+
+
+def places_of(files: Mapping[Folders, int], *, root_name: str) -> dict[Folders, Place]:
+    """Return the place of the files in each folder below a root, given how many files each folder has."""
+    root_name, found = normal_name(root_name), {folders: _without_split(folders) for folders in files}
+    own: Counter[str] = Counter()
+    for folders, (_, names) in found.items():
+        if names:
+            own[names[0]] += files[folders] if len(names) == 1 else -files[folders]
+
+    def place(split: Split, names: Folders) -> Place:
+        if len(names) < 2 or own[names[0]] >= 0:
+            return Place(root_name, split, names[0] if names else "")
+        return Place(names[0], split, names[1])
+
+    return {folders: place(*parts) for folders, parts in found.items()}
+
+
+def places_of_drop(files: Mapping[Folders, int]) -> dict[Folders, Place]:
+    """Return the place of the files in each folder of a drop on the page, given how many files each has.
+
+    The first name is the folder that was dropped, whose own place is unknown. With folders in it, it is a root, else a
+    class. Splits that were dropped side by side have a root without a name, and so has a split that was dropped alone.
+    """
+    roots: dict[str, dict[Folders, int]] = defaultdict(dict)
+    for folders, count in files.items():
+        roots[folders[0] if folders else ""][folders] = count
+    found: dict[Folders, Place] = {}
+    for root, inside in roots.items():
+        flat = all(len(folders) < 2 for folders in inside)
+        cut = 0 if flat or (len(roots) > 1 and split_of(root)) else 1
+        places = places_of(
+            {folders[cut:]: count for folders, count in inside.items()},
+            root_name="" if cut == 0 or split_of(root) else root,
+        )
+        found |= {folders: places[folders[cut:]] for folders in inside}
+    return found
+
+
+def _without_split(folders: Folders) -> tuple[Split, Folders]:
+    """Return the first split among the first three folders, and the other folders; a folder alone is no split."""
+    names = tuple(map(normal_name, folders))
+    for position, name in enumerate(names[:3]):
+        split = split_of(name)
+        if split and len(names) > 1:
+            return split, names[:position] + names[position + 1 :]
+    return "", names
 
 
 def read_folder(root: str | os.PathLike[str]) -> dict[str, ImageSet]:
     """Return the image sets below `root`, by domain; a folder of class folders is one set with the name of the folder.
 
-    A folder called train, val or test (or training, validation, ...) that holds class folders is a split. Folders below
-    a class folder belong to the class. Without splits, two levels of folders are domain and class.
+    A folder called train, val or test (or training, validation, ...) is a split; the table above says where.
     """
     base = Path(root)
-    paths = image_files(base)
-    if not paths:
-        raise HyCalError(f"The folder {base} has no files. Expected class folders with images in them.")
     found: dict[str, list[NamedSample]] = defaultdict(list)
-    root_name = base.resolve().name
-    for path in paths:
-        place = place_of(path.relative_to(base).parts[:-1], root_name=root_name)
-        if place.label:
-            found[place.domain].append((ImageFile(path), place.label, place.split))
+    listed = list_images(base)
+    for image in listed:
+        if image.label:
+            found[image.domain].append((image.source, image.label, image.split))
     if not found:
         raise HyCalError(
-            f"The folder {base} has {len(paths)} files but no class folders. Put the images of each class in "
+            f"The folder {base} has {len(listed)} files but no class folders. Put the images of each class in "
             f"a folder named after the class: {base / 'cat' / '1.jpg'}."
         )
     return _sets(found)
@@ -234,7 +270,7 @@ class ListedImage:
     file: str
     label: str
     domain: str
-    split: str
+    split: Split
 
 
 def list_images(source: str | os.PathLike[str], *, outside: bool = False) -> list[ListedImage]:
@@ -245,17 +281,19 @@ def list_images(source: str | os.PathLike[str], *, outside: bool = False) -> lis
     path = Path(source)
     if path.is_file():
         return _list_file(path, outside)
-    found = []
-    walked, root_name = walk(path), path.resolve().name
-    for file in sorted((*walked.files, *walked.shut)):
-        relative = file.relative_to(path)
-        # A folder that cannot be opened is listed itself, in place of its images.
-        folders = relative.parts if walked.shut and file in walked.shut else relative.parts[:-1]
-        place = place_of(folders, root_name=root_name)
-        found.append(ListedImage(ImageFile(file), relative.as_posix(), place.label, place.domain, place.split))
-    if not found:
+    walked = walk(path)
+    # A folder that cannot be opened is listed itself, in place of its images.
+    folders = {
+        file: relative.parts if file in walked.shut else relative.parts[:-1]
+        for file, relative in ((file, file.relative_to(path)) for file in sorted((*walked.files, *walked.shut)))
+    }
+    if not folders:
         raise HyCalError(f"The folder {path} has no files in it. Expected images, in class folders or without.")
-    return found
+    places = places_of(Counter(folders.values()), root_name=path.resolve().name)
+    return [
+        ListedImage(ImageFile(file), file.relative_to(path).as_posix(), place.label, place.domain, place.split)
+        for file, place in ((file, places[above]) for file, above in folders.items())
+    ]
 
 
 def _list_file(path: Path, outside: bool) -> list[ListedImage]:

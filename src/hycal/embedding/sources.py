@@ -56,7 +56,8 @@ class ImageFile:
             status = self.path.stat()
             if stat.S_ISDIR(status.st_mode):
                 linked = self.path.is_symlink()
-                raise ImageError("a link to a folder, not followed" if linked else "a folder that may not be opened")
+                why = "a link to a folder that is read already, or that holds this one; not followed"
+                raise ImageError(why if linked else "a folder that may not be opened")
             if not stat.S_ISREG(status.st_mode):
                 raise ImageError("not a regular file")
             if status.st_size == 0:
@@ -130,18 +131,35 @@ class Walked:
 
 
 def walk(folder: str | os.PathLike[str]) -> Walked:
-    """Walk through `folder`, but not into links to folders, which may form a loop, or folders without permission."""
+    """Walk through `folder` and links to other folders, but not into a folder without permission.
+
+    A link is not followed if it leads into `folder`, to a folder around it, or where another link led to. So there is
+    no loop.
+    """
     root = Path(folder)
     if not root.is_dir():
         what = "is a file" if root.exists() else "does not exist"
         raise HyCalError(f"The folder {root} {what}; expected a folder of images. Check the path.")
     files: list[Path] = []
     shut: set[Path] = set()
-    for parent, folders, names in os.walk(root, onerror=lambda error: shut.add(Path(error.filename))):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        shut.update(path for path in (Path(parent, name) for name in folders) if path.is_symlink())
+    entered = [Path(os.path.realpath(root))]
+    for parent, folders, names in os.walk(root, onerror=lambda error: shut.add(Path(error.filename)), followlinks=True):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for path in [Path(parent, name) for name in folders]:
+            if path.is_symlink() and not _is_new(path, entered):
+                shut.add(path)
+                folders.remove(path.name)
         files += [Path(parent, name) for name in names if not name.startswith(".")]
     return Walked(tuple(files), frozenset(shut))
+
+
+def _is_new(link: Path, entered: list[Path]) -> bool:
+    """Whether a link leads to a folder apart from those that are entered; if so, it is one of them from now on."""
+    target = Path(os.path.realpath(link))
+    if any(target.is_relative_to(other) or other.is_relative_to(target) for other in entered):
+        return False
+    entered.append(target)
+    return True
 
 
 def image_files(folder: str | os.PathLike[str]) -> list[Path]:

@@ -18,9 +18,11 @@ from hycal.project.state import (
     History,
     HistoryEntry,
     State,
+    Undo,
     append_entry,
     drop_all_undo,
     drop_undo,
+    last_redoable,
     last_undoable,
     now,
 )
@@ -178,16 +180,38 @@ def undo(state: State, *, expected: str | None = None, when: str = "") -> Outcom
         )
     what = f"{entry.action}: {entry.what}"
     counts = {label: _size(class_) for label, class_ in entry.undo.classes.items()}
-    following = _noted(state, earlier, drop_undo(state.history, entry), "undo", what, when)
+    redo = Undo({label: state.classes.get(label) for label in counts}, state.memo)
+    following = _noted(state, earlier, drop_undo(state.history, entry), "undo", what, when, undo=redo)
     left = last_undoable(following.history) is not None
     receipt = Receipt("undo", what, state.hash, earlier.hash, counts, undoable=left, touched=tuple(counts))
     return following, replace(receipt, change=following.history[-1].id)
 
 
-def _noted(before: State, after: State, history: History, action: str, what: str, when: str = "") -> State:
-    """Return `after` with one more entry in its history, which cannot be undone."""
+def redo(state: State) -> Outcome:
+    """Make the change again that the last undo took back; only undos and redos may have been made since."""
+    entry = last_redoable(state.history)
+    if entry is None or entry.undo is None:
+        raise HyCalError("There is nothing to redo: the last change was no undo, or its data was removed.")
+    counts = {label: _size(class_) for label, class_ in entry.undo.classes.items()}
+    following, receipt = _step(state, entry.undo.classes, "redo", entry.what, counts, memo=entry.undo.memo)
+    if receipt.after != entry.before:
+        raise HyCalError(f"The data of the last undo is damaged: it does not lead to {entry.before}. Nothing changed.")
+    return following, receipt
+
+
+def _noted(
+    before: State,
+    after: State,
+    history: History,
+    action: str,
+    what: str,
+    when: str = "",
+    *,
+    undo: Undo | None = None,
+) -> State:
+    """Return `after` with one more entry in its history, which no undo reverses."""
     version = before.version + 1
-    entry = HistoryEntry(when or now(), action, what, before.hash, after.hash, number=version)
+    entry = HistoryEntry(when or now(), action, what, before.hash, after.hash, undo, version)
     return after.with_history(append_entry(history, entry), version=version)
 
 

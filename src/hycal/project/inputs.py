@@ -21,7 +21,7 @@ from hycal.errors import HyCalError
 from hycal.project.labels import class_label, split_label
 from hycal.project.lookup import class_called, own_labels
 from hycal.project.state import State
-from hycal.validation import Floats, Label
+from hycal.validation import Floats, Label, normal_name
 
 TO_LEARN = ("train", "")
 TO_TEST = ("test", "val", "")
@@ -93,6 +93,39 @@ def to_learn(source: Path, *, domain: str | None = None, outside: bool = False) 
     images = list_images(source, outside=outside)
     found, left_out = _labels(images, [image.source.name for image in images], TO_LEARN, source, domain)
     return [LabelledImage(images[at].source, images[at].file, label) for at, label in found.items()], left_out
+
+
+def doubts(images: Sequence[LabelledImage]) -> list[str]:
+    """Return what a person should look at before the images of a folder are learned."""
+    own: dict[str, str] = {}
+    below: dict[str, str] = {}
+    domains = set()
+    for image in images:
+        name = split_label(image.label)[1]
+        folders = [normal_name(part) for part in Path(image.name).parts[:-1] if not split_of(part)]
+        if len(folders) == 1:
+            own[folders[0]] = image.label
+        elif folders and folders[1] == name:
+            domains.add(folders[0])
+        if folders and folders[-1] != name:
+            below.setdefault(image.label, image.name)
+    return [
+        *(
+            f"{label}: a class called like a split"
+            for label in count_by_class(images)
+            if split_of(split_label(label)[1])
+        ),
+        *(
+            f"{own[name]}: its folder has class folders too, which become the domain {name}"
+            for name in sorted(domains & set(own))
+        ),
+        *(f"{label}: some images are in folders below it, such as {file}" for label, file in below.items()),
+    ]
+
+
+def count_by_class(images: Iterable[LabelledImage]) -> dict[str, int]:
+    """Return the number of images of each class."""
+    return dict(sorted(Counter(image.label for image in images).items()))
 
 
 def held_out_images(source: Path, state: State, *, domain: str | None = None, outside: bool = False) -> HeldOutImages:

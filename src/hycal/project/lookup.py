@@ -41,7 +41,7 @@ def find(state: State, name: str) -> Target:
 
 def look_up(state: State, name: str) -> Target | None:
     """Return the class, domain or image called `name`, or None; as `find`."""
-    found, domain = _class(state, name), _domain(state, name.removesuffix("/"))
+    found, domain = look_up_class(state, name), _domain(state, name.removesuffix("/"))
     if found is not None and domain is not None and found.name != name:
         raise HyCalError(
             f"{name!r} is a domain, and the class {found.name} has that name too. Write {f'{name}/'!r} for the domain, "
@@ -52,7 +52,7 @@ def look_up(state: State, name: str) -> Target | None:
 
 def find_class(state: State, name: str) -> Target:
     """Return the class called `name`."""
-    found = _class(state, name)
+    found = look_up_class(state, name)
     if found is None:
         raise HyCalError(f"There is no class {name!r} in this model.{_guess(state, name)}")
     return found
@@ -92,7 +92,8 @@ def look_alikes(state: State) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _class(state: State, name: str) -> Target | None:
+def look_up_class(state: State, name: str) -> Target | None:
+    """Return the class called `name`, or None; as `find`."""
     by_name = {str(label): label for label in state.labels}
     own = str(own_labels(state, [name])[name])
     if own in by_name:

@@ -220,6 +220,10 @@ class Project:
 
         return self.change(step)
 
+    def redo(self) -> Receipt:
+        """Make the change again that the last undo took back."""
+        return self.change(changes.redo)
+
     def merge(self, other: State) -> Receipt:
         """Learn every image of another project."""
         return self.change(lambda state: changes.merge(state, other))

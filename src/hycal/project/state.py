@@ -44,7 +44,8 @@ class HistoryEntry:
     before, after : str
         Hash of the model before and after.
     undo : Undo or None
-        None if it was undone, is older than the last `UNDO_DEPTH` changes, or was removed by `forget_for_good`.
+        None if it was undone, is older than the last `UNDO_DEPTH` changes, or was removed by `forget_for_good`. Of an
+        undo, what `redo` needs; the next change other than undo and redo removes it.
     number : int
         Which change of the project it was, from 1: the version after it.
     """
@@ -65,7 +66,12 @@ class HistoryEntry:
     @property
     def undoable(self) -> bool:
         """Whether an undo can reverse it."""
-        return self.undo is not None
+        return self.undo is not None and self.action != "undo"
+
+    @property
+    def redoable(self) -> bool:
+        """Whether it is an undo that a redo can reverse."""
+        return self.undo is not None and self.action == "undo"
 
 
 History = tuple[HistoryEntry, ...]
@@ -77,7 +83,12 @@ def now() -> str:
 
 
 def append_entry(history: History, entry: HistoryEntry) -> History:
-    """Return the history with one more entry, without entries and undo data that are too old."""
+    """Return the history with one more entry, without entries and undo data that are too old, or that it outdates."""
+    redone = last_redoable(history) if entry.action == "redo" else None
+    if redone is not None:
+        history = drop_undo(history, redone)
+    elif entry.action not in ("undo", "redo"):
+        history = tuple(replace(old, undo=None) if old.redoable else old for old in history)
     grown = (*history, entry)[-LENGTH:]
     undoable = [number for number, old in enumerate(grown) if old.undo is not None]
     too_old = set(undoable[:-UNDO_DEPTH])
@@ -86,7 +97,12 @@ def append_entry(history: History, entry: HistoryEntry) -> History:
 
 def last_undoable(history: History) -> HistoryEntry | None:
     """Return the entry that the next undo takes back."""
-    return next((entry for entry in reversed(history) if entry.undo is not None), None)
+    return next((entry for entry in reversed(history) if entry.undoable), None)
+
+
+def last_redoable(history: History) -> HistoryEntry | None:
+    """Return the undo that the next redo takes back."""
+    return next((entry for entry in reversed(history) if entry.redoable), None)
 
 
 def drop_undo(history: History, entry: HistoryEntry) -> History:

@@ -24,6 +24,8 @@ _NUMBER_BYTES = 26  # of JSON: a double with its sign, exponent, comma and space
 _HASH_BYTES = 72  # of JSON: an image hash with its quotes, comma and space
 _LABEL_BYTES = 512  # of JSON: an image hash and its label, on average; a label has 20 characters, seldom 200
 
+LONGEST_PATH = 4096
+
 T = TypeVar("T")
 
 
@@ -45,6 +47,12 @@ class LearnIn(msgspec.Struct, forbid_unknown_fields=True):
     ]
 
 
+class FoldersIn(msgspec.Struct, forbid_unknown_fields=True):
+    """Folders with the number of files in each; the first name of a path is the folder that was dropped."""
+
+    folders: Annotated[dict[Annotated[str, msgspec.Meta(max_length=LONGEST_PATH)], int], msgspec.Meta(min_length=1)]
+
+
 def body_limits(limits: Limits, width: int) -> Callable[[str, str], int]:
     """Return the function that gives the largest body for a path and a media type; embeddings have `width` numbers."""
     numbers = limits.rows * width
@@ -53,6 +61,7 @@ def body_limits(limits: Limits, width: int) -> Callable[[str, str], int]:
         "/images": limits.request_bytes,
         "/answers": _HEADER + MOST_IMAGES_AGAIN * _HASH_BYTES,
         "/learn": _HEADER + limits.tray * _LABEL_BYTES,
+        "/folders": _HEADER + limits.tray * _LABEL_BYTES,
         EMBEDDINGS: _HEADER + numbers * _NUMBER_BYTES,
     }
     by_path = {PREFIX + path: min(size, limits.request_bytes) for path, size in most.items()}

@@ -13,12 +13,13 @@ from hycal.errors import HyCalError
 from hycal.project import Receipt, find_class
 from hycal.serve import schemas
 from hycal.serve.batching import ANSWERING, EMBEDDING, run_on
-from hycal.serve.bodies import EMBEDDINGS, NPY, PREFIX, EmbeddingsIn, LearnIn, json_schema, parse_json
+from hycal.serve.bodies import EMBEDDINGS, NPY, PREFIX, EmbeddingsIn, FoldersIn, LearnIn, json_schema, parse_json
 from hycal.serve.embeddings import TOP
 from hycal.serve.serializers import (
     describe_answer,
     describe_change,
     describe_classes,
+    describe_folders,
     describe_image,
     describe_map,
     describe_model,
@@ -161,6 +162,17 @@ async def classify_embeddings(request: Request, top: Top = TOP, unknown: Unknown
 async def images(service: TheService, files: Files) -> schemas.ImagesOut:
     """Returns the content hash of each image, which `learn`, `correct` and `answers` take."""
     return await run_on(EMBEDDING, _receive_only, service, files)
+
+
+@router.post(
+    "/folders",
+    summary="Domain, split and class of the files in dropped folders",
+    openapi_extra=_body({"application/json": json_schema(FoldersIn)}),
+)
+async def folders(request: Request) -> schemas.FoldersOut:
+    """The reading of `hycal learn`. Nothing is learned."""
+    body = await request.body()
+    return await run_in_threadpool(describe_folders, parse_json(body, FoldersIn).folders)
 
 
 @router.post(

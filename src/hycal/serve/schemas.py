@@ -168,6 +168,21 @@ class ImageOut(ResponseBody):
     learned_as: LabelText | None
 
 
+class PlaceOut(ResponseBody):
+    """What a folder says about the files in it; "" where it says nothing."""
+
+    folder: str
+    domain: str
+    split: str
+    name: str
+
+
+class FoldersOut(ResponseBody):
+    """The folders of the request."""
+
+    places: list[PlaceOut]
+
+
 class ImagesOut(ResponseBody):
     """Images that were sent, in the order of the request."""
 

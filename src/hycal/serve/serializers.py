@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic_core import to_json
 
+from hycal.data.readers import places_of_drop
 from hycal.project import Receipt, State, split_label
 from hycal.project.answers import Answer, Ranking
 from hycal.project.state import last_undoable
-from hycal.serve.schemas import AnswerOut, ChangeOut, ClassOut, ImageOut, InfoOut, MapOut
+from hycal.serve.schemas import AnswerOut, ChangeOut, ClassOut, FoldersOut, ImageOut, InfoOut, MapOut, PlaceOut
 from hycal.serve.service import SentImage, Service
 from hycal.validation import Label
 
@@ -36,6 +37,19 @@ def describe_model(service: Service, state: State) -> InfoOut:
         "limits": service.limits,
     }
     return InfoOut.model_validate(facts)
+
+
+def describe_folders(folders: Mapping[str, int]) -> FoldersOut:
+    """Return domain, split and class of the files in each folder of a drop, given how many files each has."""
+    places = places_of_drop({_parts(folder): count for folder, count in folders.items()})
+    found = ((folder, places[_parts(folder)]) for folder in folders)
+    return FoldersOut(
+        places=[PlaceOut(folder=name, domain=at.domain, split=at.split, name=at.label) for name, at in found]
+    )
+
+
+def _parts(folder: str) -> tuple[str, ...]:
+    return tuple(folder.split("/")) if folder else ()
 
 
 def describe_image(state: State, image: SentImage) -> ImageOut:

@@ -1,5 +1,7 @@
 // Files of a drop or a file input, folders included, each with its path below what was dropped.
 
+import { post } from "./api.js";
+
 /** Return [{file, path}] of a drop; folders are walked. */
 export async function droppedFiles(transfer) {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
@@ -31,40 +33,22 @@ export const chosenFiles = (input) =>
     .map((file) => ({ file, path: file.webkitRelativePath || file.name }))
     .filter(({ path }) => !path.split("/").some((part) => part.startsWith(".")));
 
-const SPLITS = new Map([
-  ["train", "train"], ["training", "train"],
-  ["val", "val"], ["valid", "val"], ["validation", "val"],
-  ["test", "test"], ["testing", "test"],
-]);
-
-const splitOf = (folder) => SPLITS.get(folder.toLowerCase());
+const isLearned = (split) => !split || split === "train";
 
 /**
- * Return domain, split and class of a file from the folders above it, as `hycal learn` reads them. The first folder was
- * dropped; below it are CLASS, SPLIT/CLASS, DOMAIN/CLASS or DOMAIN/SPLIT/CLASS, and deeper folders belong to the class.
- * If there is no folder below, the first is the class.
+ * Group the files of some splits by class, by default those that are learned; files beside class folders are loose. The
+ * server says what the folders mean, as for `hycal learn`.
  */
-function placeOf([root = "", ...folders]) {
-  if (!folders.length) return { domain: "", name: root };
-  const own = splitOf(root) ? "" : root; // photos/train was dropped: the page cannot know the folder above it
-  if (folders.length > 1 && splitOf(folders[0])) return { domain: own, split: splitOf(folders[0]), name: folders[1] };
-  if (folders.length > 2 && splitOf(folders[1])) return { domain: folders[0], split: splitOf(folders[1]), name: folders[2] };
-  return folders.length > 1 ? { domain: folders[0], name: folders[1] } : { domain: own, name: folders[0] };
-}
-
-const isLearned = (kind) => !kind || kind === "train";
-
-/** Group the files of some splits by class, by default those that are learned; files beside class folders are loose. */
-export function groupByClass(items, isWanted = isLearned) {
+export async function groupByClass(items, isWanted = isLearned) {
+  const counts = new Map();
+  for (const item of items) counts.set(folderOf(item), (counts.get(folderOf(item)) ?? 0) + 1);
+  const { places: read } = await post("folders", { folders: Object.fromEntries(counts) });
+  const places = new Map(read.map((place) => [place.folder, place]));
   const groups = new Map();
-  const folders = new Map(items.map((item) => [item, item.path.split("/").slice(0, -1)]));
-  const several = new Set([...folders.values()].map(([root]) => root)).size > 1;
-  const parents = new Set([...folders.values()].filter((all) => all.length > 1).map(([root]) => root));
   let [left, loose] = [0, 0];
-  for (const [item, all] of folders) {
-    const isOneOfSplits = several && all.length > 1 && splitOf(all[0]);
-    const { domain, split, name } = placeOf(isOneOfSplits ? ["", ...all] : all);
-    if (all.length === 1 && parents.has(all[0])) loose += 1;
+  for (const item of items) {
+    const { folder, domain, split, name } = places.get(folderOf(item));
+    if (folder && !name) loose += 1;
     else if (!isWanted(split)) left += 1;
     else {
       const key = `${domain}/${name}`;
@@ -74,3 +58,5 @@ export function groupByClass(items, isWanted = isLearned) {
   }
   return { groups: [...groups.values()], left, loose };
 }
+
+const folderOf = ({ path }) => path.split("/").slice(0, -1).join("/");

@@ -41,8 +41,10 @@ function lesson() {
   );
 }
 
-function take(items) {
-  const { groups, left, loose } = groupByClass(items);
+async function take(items) {
+  const found = await attempt(() => groupByClass(items));
+  if (!found) return;
+  const { groups, left, loose } = found;
   for (const shown of [...parts.plan.children]) if (!shown.classList.contains("running")) shown.remove();
   if (!groups.length) {
     say("These are all test images, and only others are learned.");

@@ -34,7 +34,9 @@ async function take(items) {
     say("The model has fewer than two classes. Teach it some first.");
     return;
   }
-  const { groups, left, loose } = groupByClass(items, (kind) => kind !== "train");
+  const found = await attempt(() => groupByClass(items, (split) => split !== "train"));
+  if (!found) return;
+  const { groups, left, loose } = found;
   const known = groups.map((group) => ({ ...group, label: knownLabel(group) }));
   const asked = known.filter(({ label }) => label).flatMap(({ label, items: images }) => images.map((item) => ({ ...item, truth: label })));
   const omitted = [
