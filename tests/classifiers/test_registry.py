@@ -36,7 +36,7 @@ def test_values_of_the_baseline_table():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "Ranpac"}, "no method 'Ranpac'; expected one of HyCal, .*RanPAC"),
+        ({"name": "Ranpack"}, "no method 'Ranpack'; expected one of HyCal, .*RanPAC"),
         ({"name": "RanPAC", "profile": "best"}, "no profile 'best'; expected one of official, hycal-paper, robust"),
         ({"name": "FeCAM", "profile": "hycal-paper"}, "expected one of official, robust"),
         ({"name": "RanPAC", "size": 3}, "no parameter 'size'; expected one of n_components"),

@@ -14,7 +14,7 @@ from hycal.uncertainty.cross_validation import CrossValidation, cross_validate
 from hycal.validation import unit_rows
 from tests.support.projects import SPACE, WIDTH, arrivals, new_project, pets_and_cars
 
-NEED_TEXT = {"ZeroShot"}
+NEED_TEXT = {name for name, method in METHODS.items() if method.without_text is None}
 LEARNED = [*arrivals("pets/cat", 1, 2, 3), *arrivals("pets/dog", 1, 2), *arrivals("cars/mini", 1, 2, 3, 4)]
 TEXTS = dict(zip(("pets/cat", "pets/dog", "cars/mini"), np.eye(3, WIDTH, dtype=np.float32), strict=True))
 

@@ -54,7 +54,7 @@ def test_forgetting_for_good_leaves_nothing_in_memory(taught, service, monkeypat
     state = service.state
     class_, (derived, calibration) = (
         state.classes["colour/red"],
-        (state.classifier.snapshot(), service._temperature._last),
+        (state.classifier.snapshot(), service._calibration._last),
     )
     assert calibration is not None and "colour/red" in calibration[0], "a cache holds the classes"
     image = class_.examples[0].identity.hex()

@@ -180,7 +180,7 @@ TOO_LARGE = {
 def test_what_no_machine_holds_is_refused_before_it_is_allocated(path, monkeypatch, method, parameters):
     monkeypatch.setattr("hycal.base.machine_bytes", lambda: 2**29)
     rewrite(path, lambda m, t: m.update(method=method, parameters=parameters))
-    with pytest.raises(ModelFileError, match=r"must be an int in the range|needs \d+ GiB at least"):
+    with pytest.raises(ModelFileError, match=r"must be a whole number in|needs \d+ GiB at least"):
         load(path)
 
 

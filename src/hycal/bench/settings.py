@@ -134,8 +134,8 @@ def list_settings() -> list[str]:
 
     Examples
     --------
-    >>> [name for name in list_settings() if name.startswith("xd8")]
-    ['xd8-balanced', 'xd8-cross-scale', 'xd8-high-scale']
+    >>> [name for name in list_settings() if name.endswith("scale")]
+    ['cross-scale', 'high-scale', 'xd8-cross-scale', 'xd8-high-scale']
     """
     folder = resources.files("hycal.bench") / "settings"
     return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
