@@ -66,6 +66,12 @@ def test_every_command_that_help_lists_is_there(entry: Entry, monkeypatch: pytes
     assert "--install-completion" not in own.output
 
 
+@pytest.mark.parametrize("arguments", [["-h"], ["learn", "-h"], ["bench", "-h"], ["bench", "run", "-h"]])
+def test_a_short_option_asks_for_help(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0 and "Usage" in result.output
+
+
 def test_version() -> None:
     result = CliRunner().invoke(app, ["--version"])
     assert result.exit_code == 0 and result.output.startswith("hycal ")

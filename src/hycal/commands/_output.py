@@ -87,6 +87,16 @@ def plural(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def class_count(count: int) -> str:
+    """Return a number of classes: "1 class", "2 classes"."""
+    return plural(count, "class", "classes")
+
+
+def short(hash_: str) -> str:
+    """Return as much of a hash as people need; JSON has the whole."""
+    return hash_[:12]
+
+
 def is_watched() -> bool:
     """Whether a person can read a question and answer it."""
     return sys.stdin.isatty() and sys.stderr.isatty()
@@ -163,9 +173,8 @@ def print_receipt(
     state, changed = project.state, receipt.before != receipt.after
     confirm(
         f"{receipt.action}: {receipt.what}{'' if changed else '; the model is the same'}",
-        f"{project.path}: {len(state.labels):,} classes, {len(state.examples):,} images",
-        f"model before {receipt.before}",
-        f"model after  {receipt.after}",
+        f"{project.path}: {class_count(len(state.labels))}, {plural(len(state.examples), 'image')}",
+        f"model {short(receipt.before)} before, {short(receipt.after)} after",
         *notes,
     )
 
