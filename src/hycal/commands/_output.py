@@ -16,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from hycal.commands._streams import settle
-from hycal.embedding.store import Skipped, Tick
 from hycal.errors import HyCalError
 from hycal.escaping import json_text, visible
 
 if TYPE_CHECKING:
+    from hycal.embedding.store import Skipped, Tick
     from hycal.project import Project, Receipt
     from hycal.project.evaluation import Score
 
