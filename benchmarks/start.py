@@ -39,8 +39,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         model, photos = Path(folder, "digits.hycal"), Path(folder, "photos")
         learn = (*HYCAL, "learn", str(model), str(photos / "low"), "--cache", str(Path(folder, "cache")))
-        for arguments in ((str(PHOTOS), str(photos)), learn):
-            subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+        for before in ((str(PHOTOS), str(photos)), learn):
+            subprocess.run([sys.executable, *before], check=True, capture_output=True)
         image = min((photos / "new" / "3").iterdir())
         base = processor_seconds(BASE, runs=runs)
         print(f"import numpy, onnxruntime: {base:.2f} s")

@@ -91,7 +91,7 @@ def learn_command(
         skipped = skipped_json(left_out.all)
         print_json({"classes": count_by_class(images), "doubts": doubtful, "skipped": skipped})
         return
-    if not quiet:
+    if not quiet or dry_run or (doubtful and not yes and is_watched()):
         _show_classes(folder, images, doubtful)
     if dry_run:
         print_skipped(left_out.all)
