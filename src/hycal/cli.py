@@ -54,7 +54,12 @@ class Commands(LazyGroup):
     )
 
 
-app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_show_locals=False)
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def _version(asked: bool) -> None:

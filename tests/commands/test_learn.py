@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -39,7 +40,16 @@ def test_the_model_is_a_classifier_of_the_library(learned):
 def test_people_read_a_receipt(photos, tmp_path):
     said = hycal("learn", tmp_path / "new.hycal", photos / "low").splitlines()
     assert said[0].startswith("learn: ") and said[1].endswith("new.hycal: 3 classes, 18 images")
-    assert said[2].startswith("model before ") and said[3].startswith("model after  ")
+    assert re.fullmatch("model [0-9a-f]{12} before, [0-9a-f]{12} after", said[2])
+
+
+def test_people_read_what_was_embedded_and_one_image_is_one(photos, tmp_path):
+    (tmp_path / "one" / "cat").mkdir(parents=True)
+    shutil.copy(min((photos / "low" / "0").iterdir()), tmp_path / "one" / "cat")
+    fresh = ("--cache", tmp_path / "cache")
+    first = run_hycal("learn", tmp_path / "new.hycal", tmp_path / "one", *fresh)
+    assert "1 file embedded" in first.stderr and "new.hycal: 1 class, 1 image" in first.stdout
+    assert "0 files embedded" in run_hycal("learn", tmp_path / "two.hycal", tmp_path / "one", *fresh).stderr
 
 
 def test_strict_ends_with_code_3_after_learning(photos, tmp_path):

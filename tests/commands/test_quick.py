@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import hycal
+from examples.photos import write_digits
 from hycal import classifiers, project
 from hycal.cli import Commands, app
 from hycal.commands._lazy import Entry
@@ -22,19 +23,20 @@ from hycal.cli import app
 try:
     app(sys.argv[1:], prog_name="hycal")
 finally:
-    print("imported:", *sorted({name.partition(".")[0] for name in sys.modules}))
+    print("imported:", *sys.modules)
 """
 
 
-def run(*arguments: str) -> tuple[str, set[str]]:
-    """Return what `hycal` says, and the libraries that it imported."""
+def run(*arguments: str, modules: bool = False) -> tuple[str, set[str]]:
+    """Return what `hycal` says, and the libraries that it imported, with their modules if asked."""
     done = subprocess.run([sys.executable, "-c", RUN, *arguments], capture_output=True, text=True, check=True)
     said, _, imported = done.stdout.rpartition("imported:")
-    return said, set(imported.split())
+    return said, {name if modules else name.partition(".")[0] for name in imported.split()}
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["bench", "--help"], ["embed", "--help"], ["gravity", "--help"]]
+    "arguments",
+    [["--help"], ["--version"], ["bench", "--help"], ["embed", "--help"], ["gravity", "--help"], ["predict", "--help"]],
 )
 def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
     said, imported = run(*arguments)
@@ -46,6 +48,19 @@ def test_listing_the_methods_shows_that_the_check_can_fail() -> None:
     said, imported = run("bench", "list")
     assert "TipAdapter" in said
     assert "scipy" in imported
+
+
+def test_help_of_predict_imports_no_numbers_at_all() -> None:
+    assert "numpy" not in run("predict", "--help")[1]
+
+
+def test_predict_imports_no_solver(tmp_path: Path) -> None:
+    write_digits(tmp_path / "set", [3, 8], first=0, images=3)
+    run("learn", str(tmp_path / "m.hycal"), str(tmp_path / "set"), "--cache", str(tmp_path / "cache"))
+    image = next((tmp_path / "set" / "3").iterdir())
+    said, imported = run("predict", str(tmp_path / "m.hycal"), str(image), modules=True)
+    assert "set/3" in said and "onnxruntime" in imported
+    assert not imported & {"sklearn", "scipy.optimize", "scipy.stats", "scipy.sparse.linalg"}
 
 
 @pytest.mark.parametrize("command", ["info", "classes", "undo"])
@@ -64,6 +79,12 @@ def test_every_command_that_help_lists_is_there(entry: Entry, monkeypatch: pytes
     own = CliRunner().invoke(app, [entry.name, "--help"])
     assert own.exit_code == 0 and f" {entry.name} " in own.output
     assert "--install-completion" not in own.output
+
+
+@pytest.mark.parametrize("arguments", [["-h"], ["learn", "-h"], ["bench", "-h"], ["bench", "run", "-h"]])
+def test_a_short_option_asks_for_help(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0 and "Usage" in result.output
 
 
 def test_version() -> None:

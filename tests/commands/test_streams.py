@@ -36,7 +36,7 @@ def test_a_change_that_was_made_ends_with_0_and_is_told(line, pets):
 
 def test_another_encoding_gets_escapes(pets):
     done = in_a_shell("", "rename", pets, "pets/cat", "löwe")
-    assert done.returncode == 0 and not done.stderr and Project(pets).state.hash.encode() in done.stdout
+    assert done.returncode == 0 and not done.stderr and Project(pets).state.hash[:12].encode() in done.stdout
 
 
 @pytest.mark.parametrize("line", [">/dev/full", ">&-", "| true"])

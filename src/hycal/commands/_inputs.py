@@ -10,20 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import typer
 from rich.console import Console
 
 from hycal.commands._output import INTERRUPTED, embedding_progress, print_line
-from hycal.embedding import Embedded, EmbeddingCache, ImageSource, Skipped, embed
-from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
-from hycal.validation import Floats, Label
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # `hycal predict --help` imports this module, and none of these
+    from hycal.embedding import Embedded, EmbeddingCache, ImageSource, Skipped
     from hycal.encoders.catalog import Backend
+    from hycal.encoders.encoder import Encoder
     from hycal.project import Project, State
     from hycal.project.inputs import HeldOutImages
+    from hycal.validation import Floats, Label
 
 DEFAULT_ENCODER = "builtin"
 
@@ -64,7 +63,7 @@ def embedding_cache(
     encoder: Encoder, folder: Path | None, *, unchanged: str = "the model is as it was, and "
 ) -> Iterator[EmbeddingCache]:
     """Open the embedding cache in `folder`, by default the user's. On Ctrl+C say what is kept, and exit 130."""
-    from hycal.embedding.cache import embeddings_folder
+    from hycal.embedding.cache import EmbeddingCache, embeddings_folder
 
     with EmbeddingCache.of(encoder, folder or embeddings_folder()) as store:
         try:
@@ -87,6 +86,8 @@ def embed_images(
 
     `way` embeds sources: by default `embed` in this process, else the same on a cluster.
     """
+    from hycal.embedding import embed
+
     began = time.monotonic()
     with (
         embedding_cache(encoder, cache, unchanged="") as store,
@@ -139,6 +140,8 @@ def embed_held_out(
     inputs: HeldOutImages, state: State, choice: EncoderChoice, *, summary: Console | None
 ) -> HeldOutRows:
     """Embed the images that judge a model, unless they are embeddings already; print a summary on `summary`."""
+    import numpy as np
+
     from hycal.project.encoder import encoder_of
 
     if isinstance(inputs.images, np.ndarray):

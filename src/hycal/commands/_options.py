@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hycal.encoders.catalog import Backend, list_encoders
+if TYPE_CHECKING:
+    from hycal.encoders.catalog import Backend
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file.")]
 FirstModel = Annotated[Path, typer.Argument(metavar="A", help="A model.")]
@@ -36,6 +37,8 @@ def complete_method(start: str) -> list[str]:
 
 def complete_encoder(start: str) -> list[str]:
     """Return the encoders whose names begin so, in any case."""
+    from hycal.encoders.catalog import list_encoders
+
     return [spec.name for spec in list_encoders() if spec.name.startswith(start.lower())]
 
 

@@ -16,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from hycal.commands._streams import settle
-from hycal.embedding.store import Skipped, Tick
 from hycal.errors import HyCalError
 from hycal.escaping import json_text, visible
 
 if TYPE_CHECKING:
+    from hycal.embedding.store import Skipped, Tick
     from hycal.project import Project, Receipt
     from hycal.project.evaluation import Score
 
@@ -85,6 +85,16 @@ def confirm(*lines: str) -> None:
 def plural(count: int, one: str, many: str = "") -> str:
     """Return a count with its noun: "1 class", "2 classes"."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def class_count(count: int) -> str:
+    """Return a number of classes: "1 class", "2 classes"."""
+    return plural(count, "class", "classes")
+
+
+def short(hash_: str) -> str:
+    """Return as much of a hash as people need; JSON has the whole."""
+    return hash_[:12]
 
 
 def is_watched() -> bool:
@@ -163,9 +173,8 @@ def print_receipt(
     state, changed = project.state, receipt.before != receipt.after
     confirm(
         f"{receipt.action}: {receipt.what}{'' if changed else '; the model is the same'}",
-        f"{project.path}: {len(state.labels):,} classes, {len(state.examples):,} images",
-        f"model before {receipt.before}",
-        f"model after  {receipt.after}",
+        f"{project.path}: {class_count(len(state.labels))}, {plural(len(state.examples), 'image')}",
+        f"model {short(receipt.before)} before, {short(receipt.after)} after",
         *notes,
     )
 

@@ -132,7 +132,9 @@ _NOUNS = {"learn": "learning of", "forget": "forgetting of", "correct": "correct
 
 def _named(action: str, what: str) -> str:
     """Return the name of a change: "learning of 12 images of fruit/Lime"."""
-    return f"{_NOUNS.get(action, f'{action} of')} {what}".removeprefix("redo of ")
+    while action == "redo":
+        action, _, what = what.partition(": ")
+    return f"{_NOUNS.get(action, f'{action} of')} {what}"
 
 
 def _is_all(state: State, name: str | bytes) -> bool:

@@ -28,6 +28,7 @@ from hycal.commands._options import (
 from hycal.commands._output import (
     FOUND_SOMETHING,
     ask_or_stop,
+    class_count,
     embedding_progress,
     is_watched,
     plural,
@@ -90,7 +91,7 @@ def learn_command(
         skipped = skipped_json(left_out.all)
         print_json({"classes": count_by_class(images), "doubts": doubtful, "skipped": skipped})
         return
-    if not quiet:
+    if not quiet or dry_run or (doubtful and not yes and is_watched()):
         _show_classes(folder, images, doubtful)
     if dry_run:
         print_skipped(left_out.all)
@@ -160,7 +161,7 @@ def _open(path: Path, encoder: str | None, weights: Path | None, method: str | N
 def _show_classes(folder: Path, images: list[LabelledImage], doubtful: list[str]) -> None:
     """Print the classes that were found, domain by domain, and what is doubtful about them, on standard error."""
     console, counts = Console(stderr=True), count_by_class(images)
-    found = f"{plural(len(counts), 'class', 'classes')}, {plural(len(images), 'image')}"
+    found = f"{class_count(len(counts))}, {plural(len(images), 'image')}"
     print_line(console, f"{folder}: {found} to learn")
     for domain in dict.fromkeys(split_label(label)[0] for label in counts):
         named = [f"{name} {counts[label]:,}" for label in counts for own, name in [split_label(label)] if own == domain]
@@ -197,7 +198,7 @@ def _learn(
     receipt = learner.learn(embedded.labelled([image.label for image in images]))
     print_line(
         console,
-        f"{len(images):,} files embedded with {tower.name} in {ready - began:.1f} s, "
-        f"learned in {time.monotonic() - ready:.2f} s",
+        f"{plural(embedded.encoded, 'file')} embedded with {tower.name} in {ready - began:.1f} s, "
+        f"{len(embedded.examples) - embedded.encoded:,} known already, learned in {time.monotonic() - ready:.2f} s",
     )
     return replace(receipt, skipped=(*embedded.skipped, *receipt.skipped))

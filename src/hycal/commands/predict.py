@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,13 +13,12 @@ from rich.console import Console
 from hycal.commands._inputs import embedding_cache
 from hycal.commands._options import CacheFolder, Model, ModelEncoder, StrictSkips, Weights
 from hycal.commands._output import FOUND_SOMETHING, print_json, print_line, report_errors
-from hycal.embedding.sources import image_files
 from hycal.errors import HyCalError
 from hycal.escaping import csv_line
-from hycal.project import Project
-from hycal.project.answers import Evidence, EvidencePart
-from hycal.project.encoder import encoder_of
-from hycal.project.predictions import ERROR, Prediction, Predictor
+
+if TYPE_CHECKING:
+    from hycal.project.answers import Evidence, EvidencePart
+    from hycal.project.predictions import Prediction
 
 
 @report_errors
@@ -29,13 +28,13 @@ def predict_command(
     top: Annotated[int, typer.Option(min=1, help="How many classes to name for each image.")] = 5,
     why: Annotated[bool, typer.Option("--explain", help="Show the evidence: shares, weight, nearest images.")] = False,
     error: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--unknown",
             metavar="ERROR",
-            help="Images that fit no learned class are marked; this share of learned ones may be too. 0 marks none.",
+            help="Images that fit no learned class are marked, and by error this share of others: 0.05. 0 marks none.",
         ),
-    ] = ERROR,
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and image.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one line per image and class.")] = False,
     encoder: ModelEncoder = None,
@@ -55,6 +54,11 @@ def predict_command(
     """
     if as_json and as_csv:
         raise HyCalError("--json and --csv exclude each other. Choose one.")
+    from hycal.project import Project  # here, so that --help does not wait for it
+    from hycal.project.encoder import encoder_of
+    from hycal.project.predictions import ERROR, Predictor
+
+    error = ERROR if error is None else error
     project = Project(model)
     for path in images:
         if not path.exists():
@@ -76,6 +80,8 @@ def predict_command(
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    from hycal.embedding.sources import image_files
+
     for path in paths:
         yield from image_files(path) if path.is_dir() else [path]
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hycal.commands._inputs import check_method, new_project
 from hycal.commands._options import ModelEncoder, NewMethod, Weights
-from hycal.commands._output import print_line, report_errors
+from hycal.commands._output import class_count, plural, print_line, report_errors
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project
@@ -54,7 +54,9 @@ def serve_command(
     console = Console(stderr=True)
     state = project.state
     print_line(
-        console, f"{model}: {len(state.labels):,} classes, {len(state.examples):,} images, encoder {state.space.name!r}"
+        console,
+        f"{model}: {class_count(len(state.labels))}, {plural(len(state.examples), 'image')}, "
+        f"method {type(state.classifier).__name__}, encoder {state.space.name!r}",
     )
     if problem:
         print_line(console, f"embeddings only: {problem}", label="warning", style="yellow")

@@ -10,7 +10,16 @@ from rich.console import Console
 from rich.table import Table
 
 from hycal.commands._options import FirstModel, Json, Model
-from hycal.commands._output import FOUND_SOMETHING, plain, print_json, print_line, print_table, report_errors
+from hycal.commands._output import (
+    FOUND_SOMETHING,
+    class_count,
+    plain,
+    plural,
+    print_json,
+    print_line,
+    print_table,
+    report_errors,
+)
 from hycal.project import HistoryEntry, Project, State
 from hycal.project.diff import compare
 from hycal.project.lookup import look_alikes
@@ -57,7 +66,9 @@ def info_command(
     settings = ", ".join(f"{name}={value}" for name, value in facts["parameters"].items())
     print_line(console, f"{'parameters':<10} {settings}")
     for name, counts in facts["domains"].items():
-        print_line(console, f"{'domain':<10} {name}: {counts['classes']:,} classes, {counts['images']:,} images")
+        print_line(
+            console, f"{'domain':<10} {name}: {class_count(counts['classes'])}, {plural(counts['images'], 'image')}"
+        )
     for entry in entries:
         undo = " (can be undone)" if entry.undoable else " (can be redone)" if entry.redoable else ""
         print_line(
@@ -94,7 +105,7 @@ def diff_command(
             print_line(console, f"{name}: {mine} in {first}, {theirs} in {second}")
         for path, only in ((first, found.only_first), (second, found.only_second)):
             for label, count in only.items():
-                print_line(console, f"{label}: only in {path}, {count:,} images")
+                print_line(console, f"{label}: only in {path}, {plural(count, 'image')}")
         for label, change in found.changed.items():
             print_line(
                 console,

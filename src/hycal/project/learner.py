@@ -23,10 +23,11 @@ from hycal.validation import Floats, unit_rows
 
 @dataclass(frozen=True)
 class EmbeddedExamples:
-    """Images that were embedded, by their number among the sources, and those that could not be used."""
+    """Images by their number among the sources, those that cannot be used, and how many the encoder had to embed."""
 
     examples: dict[int, Example]
     skipped: tuple[Skipped, ...]
+    encoded: int = 0
 
     def labelled(self, labels: Sequence[str]) -> list[Arrival]:
         """Return the images to learn, each under the label of its source."""
@@ -102,7 +103,7 @@ class Learner:
             int(number): Example(row, key, called[number], b"" if made is None else made.get(key))
             for number, row, key in zip(result.kept, rows, result.keys, strict=True)
         }
-        return EmbeddedExamples(examples, result.skipped)
+        return EmbeddedExamples(examples, result.skipped, result.encoded)
 
     def learn(self, arrivals: Sequence[Arrival]) -> Receipt:
         """Learn embedded images in one step. A new class gets the text embedding of its name."""

@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from hycal.algebra.covariance import directions
@@ -37,6 +36,7 @@ from hycal.algebra.scores import probabilities
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
 from hycal.uncertainty.leave_one_out import HeldOutScores, ScoringMethod, has_closed_form, score_held_out
+from hycal.uncertainty.minimum import smallest
 from hycal.validation import Doubles
 
 _HELD_OUT = 1000  # samples, where held-out scores have a closed form
@@ -149,8 +149,7 @@ def fit_temperature(found: HeldOutScores, centre: float, prior: TemperaturePrior
 
 
 def _smallest(loss: Callable[[float], float]) -> float:
-    found = minimize_scalar(loss, bounds=(-_WIDEST, _WIDEST), method="bounded", options={"xatol": _CLOSE})
-    return float(found.x)
+    return smallest(loss, -_WIDEST, _WIDEST, tolerance=_CLOSE)
 
 
 def _held_out_scores(method: ScoringMethod, derived: Any, records: Records) -> HeldOutScores:
