@@ -17,7 +17,7 @@ from hycal.bench.report.sections.gravity import before_and_after, gravities_of, 
 from hycal.bench.report.writers import write_report
 from hycal.bench.runner import grid, run_grid
 from hycal.gravity import pooled
-from hycal.gravity.drawing import draw_flow, draw_pull
+from hycal.gravity.drawing import draw_flow, draw_pull, drawing, name_points
 from tests.support.small_benchmark import small_domains, small_setting
 
 
@@ -91,3 +91,21 @@ def test_figures_are_svg_even_where_nothing_crosses(results: Path, draw) -> None
         svg = draw(pictured, "small")
         assert ET.fromstring(svg).tag.endswith("svg")
         assert "currentColor" in svg
+
+
+def test_names_cover_neither_each_other_nor_a_point() -> None:
+    x, y = [0.1, 0.1, 0.102, 0.3, 0.9, 0.905], [0.0, 0.0, 0.01, 0.0, 0.5, 0.51]
+    others = [0.11, 0.12, 0.93, 0.2], [0.005, 0.03, 0.5, 1.0]
+    text_of = pytest.importorskip("matplotlib.text").Text
+    with drawing("names", []) as (ax,):
+        marks = [ax.scatter(*points, s=24, linewidths=0) for points in ((x, y), others)]
+        ax.set_xlabel("a label that takes room")
+        name_points(ax, ["aircraft", "medical", "digit", "art", "satellite", "flowers"], x, y)
+        ax.figure.draw_without_rendering()
+        boxes = [text_of.get_window_extent(text) for text in ax.texts]  # without the line to the point
+        points = [ax.transData.transform(point) for one in marks for point in one.get_offsets()]
+        frame = ax.get_window_extent()
+    assert len(boxes) == 6
+    assert not [(a, b) for place, a in enumerate(boxes) for b in boxes[:place] if a.overlaps(b)]
+    assert not [point for point in points for box in boxes if box.contains(*point)]
+    assert all(box.x1 < frame.x1 for box in boxes)

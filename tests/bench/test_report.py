@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from hycal.bench.cells import CellResult
-from hycal.bench.report.blocks import FigureBlock, NotRun, ResultTable, Section
+from hycal.bench.efficiency import CASE, Measured, stored
+from hycal.bench.report.blocks import FigureBlock, NotRun, ResultTable, Section, Words
+from hycal.bench.report.closing import with_closing
 from hycal.bench.report.results import Group, Results, Value, collect, column_of
 from hycal.bench.report.sections import all_sections
 from hycal.bench.report.sections.comparisons import comparisons
+from hycal.bench.report.sections.findings import findings, last_accuracy
 from hycal.bench.report.sections.setting import domain_tables, settings
 from hycal.bench.report.sections.setting_figures import domain_curves
 from hycal.bench.report.writers import render
@@ -37,6 +40,7 @@ def made_up_run(
         classes={f"{name}/x": (5, value) for name in domains},
         shortages=0,
         nbytes=0,
+        calibration_error=5.0,
     )
 
 
@@ -56,7 +60,17 @@ def made_up(
     return Group(setting, order, "X-TAIL" if setting == "x-tail" else "CIL", runs)
 
 
-def blocks_of(results: Results, anchor: str) -> list[ResultTable | FigureBlock | NotRun]:
+def answered(setting: str, **right: int) -> Group:
+    """A group of two domains with 50 test images each, of which each method knows the first `right`."""
+    group = made_up(setting, *right, domains=("a", "b"))
+    runs = {
+        method: (replace(run, A=np.tri(2) * 2.0 * known, right=(np.arange(50) < known,) * 2),)
+        for (method, (run,)), known in zip(group.runs.items(), right.values(), strict=True)
+    }
+    return replace(group, runs=runs)
+
+
+def blocks_of(results: Results, anchor: str) -> list[Words | ResultTable | FigureBlock | NotRun]:
     return [block for section in all_sections(results) if section.anchor == anchor for block in section.blocks]
 
 
@@ -90,18 +104,100 @@ def test_other_settings_have_no_published_number() -> None:
     assert made_up("xd8-balanced", "RanPAC").value("RanPAC", "last").published is None
 
 
-def test_best_is_bold_second_underlined_and_missing_stays_missing() -> None:
+def test_best_is_bold_and_second_underlined() -> None:
     table = domain_tables(made_up("xd8-balanced", "HyCal", "NCM"))[0]
     names = [column.name for column in table.columns]
     cells = {(name, column): v for name, row in table.rows for column, v in zip(names, row, strict=True)}
     assert cells["HyCal", "last"].rank == "best"
     assert cells["NCM", "last"].rank == "second"
-    assert cells["HyCal", "s_cde"].rank == ""
     text = render("markdown", [Section("one", "One", (table,))])
     assert "**60.00**" in text
     assert "<u>55.00</u>" in text
-    assert "| – |" in text
     assert isinstance(cells["HyCal", "last"], Value)
+
+
+def test_columns_without_any_number_are_left_out_and_the_caption_says_why() -> None:
+    table = domain_tables(made_up("xd8-balanced", "HyCal", "NCM"))[0]
+    assert not {"s_adapt", "s_cde"} & {column.name for column in table.columns}
+    assert "s_last" in {column.name for column in table.columns}
+    assert {len(values) for _, values in table.rows} == {len(table.columns)}
+    why = "Left out: S_adapt, S_CDE, because zero-shot accuracy is unknown without text embeddings."
+    assert table.caption.endswith(why)
+    complete = domain_tables(made_up("xd8-balanced", "HyCal", zero=40.0))[0]
+    assert {"s_adapt", "s_cde"} <= {column.name for column in complete.columns}
+    assert "Left out" not in complete.caption
+
+
+def test_the_findings_say_who_is_first_by_how_much_and_whether_by_chance() -> None:
+    groups = (
+        answered("one", SLDA=44, HierarchicalHyCal=45, NCM=30, HyCal=20),
+        answered("two", HyCal=40, NCM=10),
+        answered("three", NCM=25),
+    )
+    ((words, _),) = (section.blocks for section in findings(Results(groups)))
+    assert isinstance(words, Words)
+    lines = dict(words.lines)
+    assert lines["Overall"] == (
+        "Of 3 settings, HierarchicalHyCal is first in 1, HyCal is first in 1 and NCM is first in 1."
+    )
+    assert lines["one (CIL)"] == (
+        "HierarchicalHyCal is first with 90.0% Last accuracy. It leads SLDA, the second, by 2.0 ± 2.8 points (may be "
+        "chance, 1 seed). It leads HyCal by 50.0 ± 10.0 points (beyond chance, 1 seed). HyCal is 4th of 4 methods."
+    )
+    assert lines["two (CIL)"].endswith("It leads NCM, the second, by 60.0 ± 9.8 points (beyond chance, 1 seed).")
+    assert lines["three (CIL)"] == "NCM alone was run: 50.0% Last accuracy."
+    assert lines["Domains"].startswith("HierarchicalHyCal alone uses the domains")
+
+
+def test_findings_of_runs_without_hits_claim_no_significance() -> None:
+    words = findings(Results((made_up("one", "HyCal", "NCM"),)))[0].blocks[0]
+    assert isinstance(words, Words)
+    assert "by 5.0 points (the runs do not tell whether by chance)" in dict(words.lines)["one (CIL)"]
+
+
+def test_the_picture_has_the_best_methods_on_top_and_fills_those_level_with_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[tuple[float, int, bool]] = []
+    axes = pytest.importorskip("matplotlib.axes").Axes
+    plain = axes.errorbar
+
+    def errorbar(ax: object, x: float, y: float, **look: object) -> object:
+        drawn.append((x, round(y), look["markerfacecolor"] != "none"))
+        return plain(ax, x, y, **look)
+
+    monkeypatch.setattr(axes, "errorbar", errorbar)
+    groups = [answered("one", SLDA=44, HierarchicalHyCal=45, HyCal=20), answered("two", HyCal=30)]
+    text = last_accuracy(groups)
+    assert all(f">{name}<" in text for name in ("SLDA", "HierarchicalHyCal", "HyCal", "one (CIL)", "two (CIL)"))
+    assert sorted(drawn) == [(40.0, 2, False), (60.0, 2, True), (88.0, 1, True), (90.0, 0, True)]
+
+
+def test_what_is_not_run_stands_at_the_end_with_every_command() -> None:
+    made = all_sections(Results((made_up("mine", "HyCal", "NCM"),)))
+    *others, last = with_closing(made)
+    assert last.title == "Not run yet"
+    assert not [block for section in others for block in section.blocks if isinstance(block, NotRun)]
+    assert all(section.blocks for section in others)
+    wanted = [block for section in made for block in section.blocks if isinstance(block, NotRun)]
+    assert list(last.blocks[1:]) == wanted
+    assert others[0].anchor == "findings"
+
+
+def test_equal_storage_is_said_once_and_a_difference_has_a_column() -> None:
+    def table(bytes_of_ncm: float) -> ResultTable:
+        measured = {"HyCal": Measured(0.25, int(stored("HyCal", CASE))), "NCM": Measured(0.0041, int(bytes_of_ncm))}
+        (block,) = blocks_of(Results((made_up("mine", "HyCal"),), efficiency=measured), "efficiency")
+        assert isinstance(block, ResultTable)
+        return block
+
+    same = table(stored("NCM", CASE))
+    assert [column.name for column in same.columns] == ["MFLOP counted", "CPU ms measured"]
+    assert "6.45 MiB, whatever the method" in same.caption
+    assert [column.name for column in table(1e6).columns][2:] == ["MiB stored, measured"]
+    text = render("markdown", [Section("one", "One", (same,))])
+    assert "| 250 |" in text
+    assert "| 4.10 |" in text
 
 
 def test_every_table_of_results_has_the_calibration_error_less_being_better(results: Path) -> None:
@@ -275,6 +371,7 @@ def test_example_images_are_in_the_page() -> None:
     assert isinstance(figure, FigureBlock)
     text = figure.draw()
     assert text.count('href="data:image/jpeg;base64,QQ=="') == 2
+    assert 'viewBox="0 0 270 180"' in text, "so that it can shrink"
     assert "&lt;b&gt;" in text and "<b>" not in text
 
 
@@ -282,7 +379,9 @@ def test_the_ranks_of_both_measures_have_a_panel() -> None:
     results = Results((made_up("mine", "HyCal"),), views=(view(examples={}),))
     (figure,) = blocks_of(results, "cosine-mahalanobis")
     assert isinstance(figure, FigureBlock)
-    assert "rank of the own class by cosine" in figure.draw()
+    text = figure.draw()
+    assert "rank of the own class by cosine" in text
+    assert "mathdefault" not in text, "powers of ten are plain numbers"
 
 
 def view(examples: dict[str, list[str]]) -> View:

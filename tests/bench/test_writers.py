@@ -11,7 +11,8 @@ import pytest
 
 from hycal import HyCalError
 from hycal.bench.report.blocks import FigureBlock
-from hycal.bench.report.results import collect
+from hycal.bench.report.definitions import DEFINITIONS
+from hycal.bench.report.results import COLUMNS, collect
 from hycal.bench.report.sections import all_sections
 from hycal.bench.report.writers import render, write_report
 from tests.support.files import tree
@@ -22,10 +23,7 @@ def test_csv_has_every_number_once(results: Path) -> None:
     keys = [(row["table"], row["setting"], row["order"], row["method"], row["column"]) for row in rows]
     assert len(set(keys)) == len(keys)
     small = [row for row in rows if row["setting"] == "small"]
-    own = {("HyCal", "lead")}  # the lead of the reference over itself
-    named = [row for row in small if row["method"] != "zero-shot, all names"]
-    measured = [row for row in named if (row["method"], row["column"]) not in own]
-    assert {row["seeds"] for row in measured} == {"3"}
+    assert {row["seeds"] for row in small if row["mean"] and row["method"] != "zero-shot, all names"} == {"3"}
     assert any(row["column"] == "s_cde" and row["mean"] for row in small)
     assert any(row["table"] == "Adding 10 classes" and row["method"] == "HyCal" for row in rows)
 
@@ -37,14 +35,14 @@ def test_figures_are_svg_in_the_pages_ink_and_show_every_method(results: Path) -
     wanted += ("forgetting after each step", "accuracy matrices")
     wanted += ("accuracy of a class by its shots", "α and β", "λ and γ", "relation and agreement")
     wanted += ("class means among test images", "images classified into another domain", "pull, sample share, entropy")
-    assert titles == [f"small: {title}" for title in wanted]
+    assert titles == ["Last accuracy of every method in every setting", *(f"small: {title}" for title in wanted)]
     drawings = re.findall(r"<svg.*?</svg>", (results / "report.html").read_text(encoding="utf-8"), re.DOTALL)
-    assert len(drawings) == len(wanted)
+    assert len(drawings) == len(titles)
     for svg in drawings:
         assert ET.fromstring(svg).tag.endswith("svg")
         assert "currentColor" in svg
         assert "#010203" not in svg
-    for svg in drawings[1:5]:
+    for svg in (drawings[0], *drawings[2:6]):
         assert ">HyCal<" in svg
         assert ">NCM<" in svg
 
@@ -57,6 +55,28 @@ def test_the_page_needs_nothing_beside_it_and_has_unique_ids(results: Path) -> N
     ids = re.findall(r'<(?:clipPath|section) id="([^"]+)"', text)
     assert len(ids) > 15
     assert len(set(ids)) == len(ids)
+
+
+def test_every_form_defines_the_columns(results: Path) -> None:
+    assert set(COLUMNS) <= set(DEFINITIONS)
+    page, markdown, latex = (
+        (results / name).read_text(encoding="utf-8") for name in ("report.html", "report.md", "report.tex")
+    )
+    meaning = "Harmonic mean of S_adapt and S_last."
+    assert f'<abbr title="{meaning}" tabindex="0">S_CDE</abbr></th>' in page
+    assert f"<dt>S_CDE</dt><dd>{meaning}</dd>" in page
+    assert f"- **S_CDE**: {meaning}\n" in markdown
+    assert r"\item[S\_CDE] Harmonic mean of S\_adapt and S\_last." in latex
+
+
+def test_the_page_opens_with_findings_ends_with_commands_and_fits_a_phone(results: Path) -> None:
+    page = (results / "report.html").read_text(encoding="utf-8")
+    anchors = re.findall(r'<section id="([^"]+)"', page)
+    assert anchors[0] == "findings"
+    assert anchors[-2:] == ["definitions", "not-run"]
+    assert 'class="todo"' not in page[: page.index('<section id="not-run"')]
+    assert ".drawing svg { display: block; max-width: 100%; height: auto; }" in page
+    assert "min-width" not in page.replace("@media (min-width", "")
 
 
 def test_two_reports_are_the_same_bytes(results: Path) -> None:

@@ -31,7 +31,7 @@ from hycal.escaping import file_name
 from hycal.gravity import Gravity
 from hycal.validation import Doubles
 
-CELL_MARK = b'\n "asked": ['  # near the beginning of the file of a cell
+CELL_MARK = b'{\n "a'  # how the file of a cell begins, in every version: "alone", or "asked"
 FORMAT = 4
 ONE_DOMAIN = "all"  # what a variant with one domain for all classes is told
 _DIGITS = 6  # of the calibration error

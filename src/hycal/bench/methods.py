@@ -177,6 +177,10 @@ def _read_study(name: str, entry: Mapping[str, Any]) -> Study:
     if vary:
         grid = (dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values()))
         variants += [Variant(entry["method"], overrides=each) for each in grid]
+    listed = {variant.method for variant in variants}
+    for method in METHODS if entry.get("others") else ():
+        if method not in listed:
+            variants += [Variant(method), *([Variant(method, tuned=True)] if METHODS[method].tuning_grid else [])]
     if entry.get("tuned"):
         variants += [Variant(method, tuned=True) for method in METHODS if METHODS[method].tuning_grid]
     return Study(name, tuple(variants), entry["apart"], vary)

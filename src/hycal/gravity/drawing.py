@@ -33,6 +33,7 @@ COLOURS = (
     "#808890",
 )
 _MARKERS = "osD^vPhX<>p"
+Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 
 @contextmanager
@@ -76,18 +77,42 @@ def style(place: int) -> dict[str, Any]:
 
 
 def name_points(ax: Any, names: Sequence[str], x: Iterable[float], y: Iterable[float]) -> None:
-    """Write names beside finite points, each moved up as far as it would cover another."""
-    height, letter = 7.5, 3.6  # points, of the small type
-    found = sorted((b, a, name) for name, a, b in zip(names, x, y, strict=True) if np.isfinite([a, b]).all())
-    taken: list[tuple[float, float, float]] = []
-    for b, a, name in found:
-        left, low = ax.transData.transform((a, b)) * 72.0 / ax.figure.dpi + 3.0
-        right, rise = left + letter * len(name), 0.0
-        for start, stop, level in taken:  # from the lowest up
-            if start < right and left < stop and abs(low + rise - level) < height:
-                rise = level + height - low
-        taken = sorted([*taken, (left, right, low + rise)], key=lambda label: label[2])
-        ax.annotate(name, (a, b), xytext=(3, 3 + rise), textcoords="offset points", fontsize=6.5)
+    """Write names beside finite points, where they cover neither another name nor any point.
+
+    The rest of the figure must be drawn before: places depend on its layout.
+    """
+    height, letter, radius, beside = 7.5, 3.8, 2.8, 4.0  # points, of the small type and of a mark
+    ax.figure.draw_without_rendering()
+    scale = 72.0 / ax.figure.dpi
+    frame = ax.get_window_extent()
+    marks = [scale * ax.transData.transform(point) for one in ax.collections for point in one.get_offsets()]
+    taken = [(a - radius, b - radius, a + radius, b + radius) for a, b in marks]
+    for b, a, name in sorted((b, a, name) for name, a, b in zip(names, x, y, strict=True) if np.isfinite([a, b]).all()):
+        middle, foot = scale * ax.transData.transform((a, b))
+        width = letter * len(name)
+        sides = {"left": middle + beside, "right": middle - beside - width}  # by the alignment of the text
+        inside = {key: at for key, at in sides.items() if scale * frame.x0 < at and at + width < scale * frame.x1}
+        levels = {
+            key: _free_level(at, at + width, foot - height / 2.0, height, taken)
+            for key, at in (inside or sides).items()
+        }
+        side = min(levels, key=lambda key: levels[key])
+        left, low = sides[side], levels[side]
+        taken.append((left, low, left + width, low + height))
+        look: dict[str, Any] = {"ha": side, "va": "bottom", "fontsize": 6.5}
+        if low > foot + radius:  # a line to its point
+            look["arrowprops"] = {"arrowstyle": "-", "linewidth": 0.4, "color": INK, "shrinkA": 0, "shrinkB": 0}
+        shift = beside if side == "left" else -beside
+        ax.annotate(name, (a, b), xytext=(shift, low - foot), textcoords="offset points", **look)
+
+
+def _free_level(left: float, right: float, low: float, height: float, taken: Sequence[Box]) -> float:
+    """Return the lowest level from `low` up at which a text covers none of the boxes."""
+    above = [(bottom, top) for start, bottom, stop, top in taken if start < right and left < stop]
+    for bottom, top in sorted(above, key=lambda box: box[1]):
+        if bottom < low + height and low < top:
+            low = top
+    return low
 
 
 def heat_map(ax: Any, values: Doubles, rows: Sequence[str], columns: Sequence[str], *, low: float, high: float) -> None:
@@ -137,9 +162,10 @@ def draw_pull(shown: Sequence[Gravity], name: str) -> str:
         for ax, (against, of) in zip(axes, pairs, strict=True):
             for place, one in enumerate(shown):
                 ax.scatter(one.columns[against], one.columns[of], s=24, label=one.method, linewidths=0, **style(place))
-            ax.margins(x=0.15)  # room for the names
-            name_points(ax, shown[-1].domains, *(shown[-1].columns[key] for key in (against, of)))
+            ax.margins(x=0.15, y=0.12)  # room for the names
             ax.set_xlabel(against)
             ax.set_ylabel(of)
         axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+        for ax, pair in zip(axes, pairs, strict=True):
+            name_points(ax, shown[-1].domains, *(shown[-1].columns[key] for key in pair))
     return out[0]

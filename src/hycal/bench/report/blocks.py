@@ -1,4 +1,4 @@
-"""Parts of a report: sections of tables, figures and notes on what is not run.
+"""Parts of a report: sections of sentences, tables, figures and notes on what is not run.
 
 They are independent of the form in which `writers` writes them.
 """
@@ -7,33 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 
 import numpy as np
 
+from hycal.bench.report.definitions import DEFINITIONS
 from hycal.bench.report.results import LOWER_IS_BETTER, UNRANKED, Group, Value
 
-TITLES = {
-    "last": "Last",
-    "average": "Average",
-    "s_adapt": "S_adapt",
-    "s_last": "S_last",
-    "s_cde": "S_CDE",
-    "forgetting": "Forgetting",
-    "worst_forgetting": "Forgetting (from best)",
-    "gap": "Gap",
-    "ece": "ECE",
-    "last:sigma": "σ",
-    "average:sigma": "σ",
-    "transfer": "Transfer",
-    "average_x_tail": "Average (all cells)",
-    "base": "Base",
-    "novel": "Novel",
-    "harmonic": "Harmonic mean",
-    "backward": "Backward transfer",
-    "forward": "Forward transfer",
-    "lead": "Lead",
-    "domains": "Domains",
-}
+TITLES = {name: one.title for name, one in DEFINITIONS.items()}
 
 
 @dataclass(frozen=True)
@@ -65,6 +46,11 @@ class Column:
     def title(self) -> str:
         """The text above the column."""
         return TITLES.get(self.name, self.name.partition(":")[2] or self.name)
+
+    @property
+    def meaning(self) -> str:
+        """What it means; "" where its title says it."""
+        return DEFINITIONS[self.name].meaning if self.name in DEFINITIONS else ""
 
 
 Row = tuple[str, tuple[Value, ...]]
@@ -115,7 +101,14 @@ class NotRun:
     commands: tuple[str, ...]
 
 
-Block = ResultTable | FigureBlock | NotRun
+@dataclass(frozen=True)
+class Words:
+    """Sentences: each line has a term and what is said of it."""
+
+    lines: tuple[tuple[str, str], ...]
+
+
+Block = Words | ResultTable | FigureBlock | NotRun
 
 
 @dataclass(frozen=True)
@@ -135,10 +128,37 @@ def make_table(
     value: Callable[[str, Column], Value],
     more: Sequence[Row] = (),
 ) -> ResultTable:
-    """Return the table of `value` for every method and column, ranked; rows of `more` follow unranked."""
+    """Return the table of `value` for every method and column, ranked; rows of `more` follow unranked.
+
+    Columns without any number are left out, and the caption says why.
+    """
     by_column = [ranked(column, [value(method, column) for method in methods]) for column in columns]
-    rows = zip(methods, zip(*by_column, strict=True), strict=True)
-    return ResultTable(title, caption, tuple(columns), (*rows, *more))
+    rows = [*zip(methods, zip(*by_column, strict=True), strict=True), *more]
+    known = [any(map(_has_content, values)) for values in zip(*(values for _, values in rows), strict=True)]
+    left_out = [column for column, shown in zip(columns, known, strict=True) if not shown]
+    return ResultTable(
+        title,
+        " ".join([caption, *why_left_out(left_out)]),
+        tuple(compress(columns, known)),
+        tuple((name, tuple(compress(values, known))) for name, values in rows),
+    )
+
+
+def _has_content(value: Value) -> bool:
+    return bool(value.text) or value.published is not None or not np.isnan(value.mean)
+
+
+def why_left_out(columns: Sequence[Column]) -> list[str]:
+    """Return a sentence for each reason why columns have no number.
+
+    >>> why_left_out([Column("s_adapt"), Column("s_cde")])
+    ['Left out: S_adapt, S_CDE, because zero-shot accuracy is unknown without text embeddings.']
+    """
+    by_reason: dict[str, dict[str, None]] = {}
+    for column in columns:
+        known = DEFINITIONS.get(column.name)
+        by_reason.setdefault(known.absence if known else "no run has it", {})[column.title] = None
+    return [f"Left out: {', '.join(titles)}, because {reason}." for reason, titles in by_reason.items()]
 
 
 def ranked(column: Column, values: Sequence[Value]) -> list[Value]:

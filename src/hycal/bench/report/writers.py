@@ -13,6 +13,7 @@ import numpy as np
 
 from hycal._version import __version__
 from hycal.bench.report.blocks import Column, ResultTable, Section
+from hycal.bench.report.closing import with_closing
 from hycal.bench.report.results import Results, Value
 from hycal.bench.report.sections import all_sections
 from hycal.escaping import csv_line, markdown_cell, tex_text, visible
@@ -23,9 +24,7 @@ MISSING = "–"
 FILES = {"markdown": "report.md", "latex": "report.tex", "csv": "report.csv", "html": "report.html"}
 _INTRODUCTION = (
     f"hycal {__version__}. Best in bold, second underlined; {MISSING} is missing. Where the paper has the same setting "
-    "its number stands below ours, with a note if it is known to be wrong. In commands RESULTS stands for the folder "
-    "of this report, EMBEDDINGS for what `hycal bench embed` made of your copies of the data sets "
-    "(DATACOMP-EMBEDDINGS: with --encoder datacomp-vit-b16)."
+    "its number stands below ours, with a note if it is known to be wrong."
 )
 _COLUMNS = ("section", "table", "setting", "order", "protocol", "method", "column", "mean", "interval", "seeds")
 #: What a file has near its beginning that hycal wrote.
@@ -51,7 +50,7 @@ def write_report(results: Results, folder: Path, *, force: bool = False) -> dict
     marks = {form: b"" if force else mark for form, mark in _FILE_MARKS.items()}
     for form, name in FILES.items():
         check_replaceable(folder / name, marks[form])
-    sections = all_sections(results)
+    sections = with_closing(all_sections(results))
     for form, name in FILES.items():
         write_whole(folder / name, render(form, sections).encode(), mark=marks[form])
     return {form: folder / name for form, name in FILES.items()}

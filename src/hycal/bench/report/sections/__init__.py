@@ -11,6 +11,7 @@ from hycal.bench.report.blocks import Section
 from hycal.bench.report.results import Results
 from hycal.bench.report.sections.comparisons import comparisons
 from hycal.bench.report.sections.efficiency import efficiency
+from hycal.bench.report.sections.findings import findings
 from hycal.bench.report.sections.gravity import gravity
 from hycal.bench.report.sections.leads import leads
 from hycal.bench.report.sections.practice import practice
@@ -20,6 +21,7 @@ from hycal.bench.report.sections.views import views
 
 #: In the order of the page.
 SECTIONS: tuple[Callable[[Results], list[Section]], ...] = (
+    findings,
     settings,
     leads,
     practice,

@@ -90,7 +90,7 @@ COMPARISONS = (
     Comparison(
         "s-cde",
         "S_CDE over the three settings",
-        "S_adapt and S_CDE need zero-shot accuracy: without text embeddings they are missing.",
+        "S_CDE is the harmonic mean of S_adapt and S_last.",
         _by_family("S_CDE", "s_adapt", "s_last", "s_cde", "ece"),
     ),
     Comparison(

@@ -83,5 +83,5 @@ def _caption(group: Group) -> str:
     if mixed:
         caption += f" Not all runs were made with the same version of {', '.join(sorted(mixed))}."
     if not group.has_text:
-        caption += " No text embeddings: images alone, and what needs zero-shot accuracy is missing."
+        caption += " No text embeddings: images alone."
     return caption

@@ -59,7 +59,8 @@ def _draw_examples(view: View) -> str:
         for column, image in enumerate(images):
             place = f'x="{_SIDE * (column + 1):g}" y="{_SIDE * row:g}" width="{_SIDE - 4}" height="{_SIDE - 4}"'
             parts.append(f'<image {place} href="data:image/jpeg;base64,{image}"/>')
-    size = f'width="{_SIDE * (most + 1)}" height="{_SIDE * len(view.examples)}"'
+    width, height = _SIDE * (most + 1), _SIDE * len(view.examples)
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-size="13" fill="currentColor">{"".join(parts)}</svg>'
 
 
@@ -87,11 +88,14 @@ def _draw_complementarity(view: View, totals: dict[str, int]) -> str:
             look = {"s": 9, "alpha": 0.7, "linewidths": 0, "color": _COLOUR[kind], "label": kind, "rasterized": True}
             left.scatter(view.cosine[rows], view.distance[rows], **look)
             middle.scatter(*view.ranks[rows].T, **look)
-        middle.set_xscale("log")
-        middle.set_yscale("log")
         middle.set_xlabel("rank of the own class by cosine")
         middle.set_ylabel("rank of the own class by distance")
         left.set_yscale("log")
+        middle.set_xscale("log")
+        middle.set_yscale("log")
+        for axis in (left.yaxis, middle.xaxis, middle.yaxis):
+            axis.set_major_formatter("{x:g}")  # that of a logarithmic axis writes formulas
+            axis.set_minor_formatter("")
         left.set_xlabel("cosine with the own class")
         left.set_ylabel("squared Mahalanobis distance to the own class")
         left.legend(fontsize=8, framealpha=0.0, markerscale=2)
