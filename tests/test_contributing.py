@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.images import make_folder
+
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = ROOT / "CONTRIBUTING.md"
 EDIT = re.compile(r"^# (?P<path>(?:src|tests)/\S+?)(?:, below `(?P<anchor>[^`]+)`)?$")
@@ -86,7 +88,8 @@ def test_the_method_keeps_the_laws_and_is_found_everywhere(copy):
     check = re.search(r"```python\n(from hycal import Manhattan\n.*?)```", GUIDE.read_text(), re.DOTALL)
     run(copy, "-c", check[1])
     assert "Manhattan" in hycal(copy, "bench", "list")
-    assert "Manhattan" in hycal(copy, "learn", "--help")
+    hycal(copy, "learn", "m.hycal", str(make_folder(copy / "photos")), "--method", "manhattan", "--yes")
+    assert "Manhattan" in hycal(copy, "info", "m.hycal")
 
 
 def test_the_tests_of_the_house_pass_with_the_examples(copy):
