@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.support.commands import hycal, hycal_error, hycal_json
+from tests.support.commands import hycal, hycal_error, hycal_json, run_hycal
 
 
 def test_the_accuracy_is_that_of_the_answers(learned, photos):
@@ -26,6 +26,13 @@ def test_learned_images_are_counted(learned, photos):
 def test_people_read_tables(learned, photos):
     said = hycal("evaluate", learned.path, photos / "test")
     assert said.startswith("accuracy ") and "images per class" in said and "learned from" in said
+
+
+def test_a_terminal_shows_progress_unless_it_should_be_quiet(learned, photos, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    asked = ("evaluate", learned.path, photos / "test")
+    assert "embedding" in run_hycal(*asked, "--cache", tmp_path / "one").stderr
+    assert not run_hycal(*asked, "--quiet", "--cache", tmp_path / "two").stderr
 
 
 def test_strict_ends_with_code_3_if_a_file_was_skipped(learned, photos):

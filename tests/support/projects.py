@@ -39,7 +39,9 @@ def pets_and_cars(path: Path, **options: object) -> Project:
 
 
 OPERATIONS = st.lists(
-    st.tuples(st.sampled_from(["learn", "correct", "forget", "rename", "undo"]), st.integers(0, 9), st.integers(0, 3)),
+    st.tuples(
+        st.sampled_from(["learn", "correct", "forget", "rename", "undo", "redo"]), st.integers(0, 9), st.integers(0, 3)
+    ),
     max_size=10,
 )
 
@@ -54,6 +56,8 @@ def apply(target: Project, action: str, number: int, kind: int) -> None:
         target.forget(label if number % 2 else f"d{kind % 2}")
     elif action == "rename":
         target.rename(label, f"n{number}")
+    elif action == "redo":
+        target.redo()
     else:
         target.undo()
 

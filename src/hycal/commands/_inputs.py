@@ -81,17 +81,18 @@ def embed_images(
     *,
     summary: Console | None,
     way: Callable[..., Embedded] | None = None,
+    quiet: bool = False,
 ) -> Embedded:
     """Embed images through the cache with a progress bar, and print a summary on `summary`.
 
-    `way` embeds sources: by default `embed` in this process, else the same on a cluster.
+    `way` embeds sources: by default `embed` in this process, else the same on a cluster. `quiet` hides the bar.
     """
     from hycal.embedding import embed
 
     began = time.monotonic()
     with (
         embedding_cache(encoder, cache, unchanged="") as store,
-        embedding_progress(Console(stderr=True), total=len(images)) as watch,
+        embedding_progress(Console(stderr=True, quiet=quiet), total=len(images)) as watch,
     ):
         run = way or partial(embed, encoder=encoder)
         result = run(images, store=store, watch=watch)
@@ -137,7 +138,7 @@ class HeldOutRows:
 
 
 def embed_held_out(
-    inputs: HeldOutImages, state: State, choice: EncoderChoice, *, summary: Console | None
+    inputs: HeldOutImages, state: State, choice: EncoderChoice, *, summary: Console | None, quiet: bool = False
 ) -> HeldOutRows:
     """Embed the images that judge a model, unless they are embeddings already; print a summary on `summary`."""
     import numpy as np
@@ -147,7 +148,7 @@ def embed_held_out(
     if isinstance(inputs.images, np.ndarray):
         return HeldOutRows(inputs.images, inputs.labels)
     encoder = encoder_of(state, choice.name, choice.weights)
-    result = embed_images(inputs.images, encoder, choice.cache, summary=summary)
+    result = embed_images(inputs.images, encoder, choice.cache, summary=summary, quiet=quiet)
     if not len(result.rows):
         first = result.skipped[0]
         raise HyCalError(

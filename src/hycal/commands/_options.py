@@ -22,7 +22,7 @@ LabelledFolder = Annotated[
 ]
 Domain = Annotated[str | None, typer.Option("--domain", help="Domain of these classes; by default the folder's name.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 StrictSkips = Annotated[bool, typer.Option("--strict", help="End with code 3 if any file was skipped.")]
 
 Outside = Annotated[bool, typer.Option("--outside", help="Let a manifest name images outside its own folder.")]

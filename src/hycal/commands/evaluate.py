@@ -17,6 +17,7 @@ from hycal.commands._options import (
     Model,
     ModelEncoder,
     Outside,
+    Quiet,
     StrictSkips,
     Weights,
 )
@@ -48,6 +49,7 @@ def evaluate_command(
     encoder: ModelEncoder = None,
     weights: Weights = None,
     cache: CacheFolder = None,
+    quiet: Quiet = False,
     strict: StrictSkips = False,
     as_json: Json = False,
 ) -> None:
@@ -60,7 +62,7 @@ def evaluate_command(
     """
     state = Project(model).state
     inputs = held_out_images(folder, state, domain=domain, outside=outside)
-    asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=None)
+    asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=None, quiet=quiet)
     found = evaluate(state, zip(asked.labels, best_labels(state, asked.rows), strict=True))
     skipped = (*inputs.left_out.all, *asked.skipped)
     if as_json:
