@@ -121,7 +121,7 @@ def test_columns_without_any_number_are_left_out_and_the_caption_says_why() -> N
     assert not {"s_adapt", "s_cde"} & {column.name for column in table.columns}
     assert "s_last" in {column.name for column in table.columns}
     assert {len(values) for _, values in table.rows} == {len(table.columns)}
-    why = "Left out: S_adapt, S_CDE, because zero-shot accuracy is unknown without text embeddings."
+    why = "Left out: S_adapt, S_CDE; needed are text embeddings, for zero-shot accuracy, and tests after every step."
     assert table.caption.endswith(why)
     complete = domain_tables(made_up("xd8-balanced", "HyCal", zero=40.0))[0]
     assert {"s_adapt", "s_cde"} <= {column.name for column in complete.columns}

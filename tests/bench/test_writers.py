@@ -66,7 +66,7 @@ def test_every_form_defines_the_columns(results: Path) -> None:
     assert f'<abbr title="{meaning}" tabindex="0">S_CDE</abbr></th>' in page
     assert f"<dt>S_CDE</dt><dd>{meaning}</dd>" in page
     assert f"- **S_CDE**: {meaning}\n" in markdown
-    assert r"\item[S\_CDE] Harmonic mean of S\_adapt and S\_last." in latex
+    assert r"\item[{S\_CDE}] Harmonic mean of S\_adapt and S\_last." in latex
 
 
 def test_the_page_opens_with_findings_ends_with_commands_and_fits_a_phone(results: Path) -> None:

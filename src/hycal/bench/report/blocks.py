@@ -152,13 +152,13 @@ def why_left_out(columns: Sequence[Column]) -> list[str]:
     """Return a sentence for each reason why columns have no number.
 
     >>> why_left_out([Column("s_adapt"), Column("s_cde")])
-    ['Left out: S_adapt, S_CDE, because zero-shot accuracy is unknown without text embeddings.']
+    ['Left out: S_adapt, S_CDE; needed are text embeddings, for zero-shot accuracy, and tests after every step.']
     """
     by_reason: dict[str, dict[str, None]] = {}
     for column in columns:
         known = DEFINITIONS.get(column.name)
         by_reason.setdefault(known.absence if known else "no run has it", {})[column.title] = None
-    return [f"Left out: {', '.join(titles)}, because {reason}." for reason, titles in by_reason.items()]
+    return [f"Left out: {', '.join(titles)}; {reason}." for reason, titles in by_reason.items()]
 
 
 def ranked(column: Column, values: Sequence[Value]) -> list[Value]:

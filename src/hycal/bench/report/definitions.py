@@ -15,9 +15,9 @@ class Definition:
     absence: str = "no run has it"
 
 
-_TEXT = "zero-shot accuracy is unknown without text embeddings"
-_STEPS = "only the last step was tested"
-_NAMES = "no method here can tell a class by its name before it is learned"
+_TEXT = "needed are text embeddings, for zero-shot accuracy, and tests after every step"
+_STEPS = "needed are tests after several steps"
+_NAMES = "needed are methods that can tell a class by its name before it is learned"
 
 #: By the names of `results.COLUMNS`, and of the columns that some sections add.
 DEFINITIONS: Mapping[str, Definition] = {
@@ -69,7 +69,7 @@ DEFINITIONS: Mapping[str, Definition] = {
     "forward": Definition(
         "Forward transfer",
         "Accuracy on a domain just after it is learned less that of the method that learned it alone.",
-        "the methods were not tried on each domain alone",
+        "needed are several steps, and methods that learned each domain alone",
     ),
     "lead": Definition(
         "Lead",
