@@ -13,13 +13,13 @@ $(READY): pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
-demo: $(READY)  ## the benchmark on the bundled disciplines: all methods, four seeds, then the report (results in demo/)
-	$(BIN)/hycal bench run xd8-balanced xd8-cross-scale xd8-high-scale --out demo
+demo: $(READY)  ## the benchmark on the bundled disciplines: the quick methods, four seeds, then the report (results in demo/)
+	$(BIN)/hycal bench run xd8-balanced xd8-cross-scale xd8-high-scale --methods study:demo --out demo
 	test -f demo/efficiency.json || $(BIN)/hycal bench efficiency --out demo
 	$(BIN)/hycal bench report demo
 
 studies: demo  ## the same, with ablations, parameter grids, tuned methods, sessions, and scikit-learn's classifiers
-	$(BIN)/hycal bench run xd8-balanced xd8-cross-scale xd8-high-scale --methods "study:metrics study:tuned" --out demo
+	$(BIN)/hycal bench run xd8-balanced xd8-cross-scale xd8-high-scale --methods "all study:metrics study:tuned" --out demo
 	$(BIN)/hycal bench run xd8-high-scale --methods "study:alpha-beta study:lambda-gamma" --seeds 0 --out demo
 	$(BIN)/hycal bench run xd8-sessions xd8-fscil-base xd8-mtil --out demo
 	$(BIN)/hycal bench practice xd8-balanced xd8-cross-scale xd8-high-scale --out demo
