@@ -30,6 +30,7 @@ def test_people_read_tables(learned, photos):
 
 def test_a_terminal_shows_progress_unless_it_should_be_quiet(learned, photos, tmp_path, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")  # a dumb terminal shows no progress
     asked = ("evaluate", learned.path, photos / "test")
     assert "embedding" in run_hycal(*asked, "--cache", tmp_path / "one").stderr
     assert not run_hycal(*asked, "--quiet", "--cache", tmp_path / "two").stderr
