@@ -105,6 +105,13 @@ def test_a_manifest_names_images_of_its_own_folder(tmp_path: Path, file: str) ->
     assert len(list_images(tmp_path / "set" / "m.csv", outside=True)) == 2
 
 
+@pytest.mark.parametrize("name", ["a\\u0000/b.jpg", "\\ud800/b.jpg"])
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, name: str) -> None:
+    text(tmp_path / "m.jsonl", [f'{{"file": "{name}", "label": "cat"}}'])
+    with pytest.raises(HyCalError, match="line 1: no file can be called"):
+        list_images(tmp_path / "m.jsonl")
+
+
 def test_class_names_have_one_form(tmp_path: Path) -> None:
     for name in ("cafe\u0301", "caf\xe9"):
         image(tmp_path / "zoo" / name / "1.jpg")

@@ -192,7 +192,13 @@ def _read_rows(source: Path, rows: Iterable[tuple[int, Mapping[str, Any]]], outs
         if split is None:
             raise HyCalError(f"{source}, line {number}: split {split_name!r}; expected train, val, test or none.")
         path = source.parent / file
-        if not outside and not is_inside(path.parent):
+        try:
+            inside = is_inside(path.parent)
+        except ValueError:  # a NUL, or half a surrogate pair
+            raise HyCalError(
+                f"{source}, line {number}: no file can be called {file!r}. Correct the manifest."
+            ) from None
+        if not outside and not inside:
             raise HyCalError(
                 f"{source}, line {number}: {file!r} is outside of the folder of the manifest, so nothing was read. "
                 f"Expected images in {source.parent}; --outside allows others, if you trust the manifest."
