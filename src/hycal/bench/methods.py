@@ -25,7 +25,6 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from hycal.base import IncrementalClassifier
 from hycal.bench.settings import Setting, load_setting
@@ -214,7 +213,9 @@ def knows_domains(label: str) -> bool:
     stream = Stream.synthetic(0, shots=[[4, 4, 4]] * 3, width=8)
     one = stream.map(lambda step: replace(step, domain="all"))
     untaught = variant.build(load_setting("xd8-high-scale"), text=True)
-    named, unnamed = (learn(clone(untaught), each.steps).decision_function(stream.queries) for each in (stream, one))
+    named, unnamed = (
+        learn(untaught.with_parameters(), each.steps).decision_function(stream.queries) for each in (stream, one)
+    )
     return not variant.one_domain and not np.array_equal(named, unnamed)
 
 

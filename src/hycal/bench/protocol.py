@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 
 from hycal.base import IncrementalClassifier
 from hycal.bench.domains import BenchDomain
@@ -78,14 +77,15 @@ def run_stream(
     No sample is learned twice: a step adds to the statistics of the steps before. With `tuned` the classifier sets its
     parameters before each test, from the samples that it has learned.
     """
-    untaught = clone(classifier)
+    untaught = classifier.with_parameters()
     correct, answers = _learn_and_test(classifier, domains, samples, protocol, tuned=tuned, tests=tests)
     hits = _hits(answers, domains)
     whole = tests == "every-step"
     return Outcome(
         correct,
         alone=[
-            _alone(clone(untaught), domain, samples[domain.name], tuned=tuned) if whole else None for domain in domains
+            _alone(untaught.with_parameters(), domain, samples[domain.name], tuned=tuned) if whole else None
+            for domain in domains
         ],
         right=hits,
         class_correct={

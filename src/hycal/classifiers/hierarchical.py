@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hycal.encoders.onnx_graph import GraphBuilder
 
 # Weights of evidence by distance, direction, kernel and text, and of that for a domain
+_KINDS = ("distance", "direction", "kernel", "text")
 _CENTRES = np.array([0.05, 0.05, 5.0, 1.0])  # to which few held-out samples pull
 _ONE_SHOT = np.array([0.0, 0.1, 0.0, 0.0])  # where none can be held out: lengths of one-shot means say nothing
 _ONE_SHOT_AND_TEXT = np.array([0.0, 0.05, 0.0, 1.0])
@@ -201,9 +202,14 @@ class HierarchicalHyCal(IncrementalClassifier):
         """Return the evidence of each kind for the classes of a domain, and what their domain adds."""
         queries, derived = self.check_queries(X), self.snapshot().value
         q, e, kernels = _evidence(derived, queries)
-        scores, parts = _log_posterior(derived, queries, q, e, kernels), _weighted(derived, queries, e, kernels)
-        parts["domain"] = scores - sum(parts.values())
-        above = [ScorePart(name, part - part.mean(axis=1, keepdims=True)) for name, part in parts.items()]
+        scores = _log_posterior(derived, queries, q, e, kernels)
+        parts = {name: np.zeros(scores.shape) for name in _KINDS}
+        for number, domain in enumerate(derived.hierarchy.domains):
+            for name, part in _weighted(derived, queries, number, e, kernels[number]).items():
+                parts[name][:, domain.columns] = part
+        given = {name: part for name, part in parts.items() if part.any()}
+        given["domain"] = scores - sum(given.values())
+        above = [ScorePart(name, part - part.mean(axis=1, keepdims=True)) for name, part in given.items()]
         return ScoreParts(scores, tuple(above), "evidence")
 
     def score_rows(self, derived: Posterior, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
@@ -235,18 +241,18 @@ def _evidence(derived: Posterior, X: Floats) -> tuple[Floats, Floats, list[Float
     return q, e, [None if kernel is None else kernel(X) for kernel in derived.kernels]
 
 
-def _weighted(derived: Posterior, X: Floats, e: Floats, kernels: Sequence[Floats | None]) -> dict[str, Doubles]:
-    """Return each kind of evidence for the classes of every domain times its weight, (n, C)."""
-    found = {name: np.zeros(e.shape[1:]) for name in ("distance", "direction", "kernel", "text")}
-    parts = zip(derived.hierarchy.domains, kernels, derived.texts, derived.weights.classes, strict=True)
-    for domain, kernel, text, (alpha, beta, gamma, kappa) in parts:
-        found["distance"][:, domain.columns] = alpha * e[0][:, domain.columns]
-        found["direction"][:, domain.columns] = beta * e[1][:, domain.columns]
-        if kernel is not None:
-            found["kernel"][:, domain.columns] = gamma * kernel
-        if text is not None:
-            found["text"][:, domain.columns] = kappa * (X @ text.T)
-    return {name: part for name, part in found.items() if part.any()}
+def _weighted(
+    derived: Posterior, X: Floats, number: int, e: npt.NDArray[np.floating], kernel: Floats | None
+) -> dict[str, npt.NDArray[Any]]:
+    """Return each kind of evidence for the classes of one domain times its weight, (n, C_g)."""
+    distance, direction = e[:, :, derived.hierarchy.domains[number].columns]
+    text, (alpha, beta, gamma, kappa) = derived.texts[number], derived.weights.classes[number].astype(e.dtype)
+    found = {"distance": alpha * distance, "direction": beta * direction}
+    if kernel is not None:
+        found["kernel"] = gamma * kernel
+    if text is not None:
+        found["text"] = kappa * (X @ text.T)
+    return found
 
 
 def _log_posterior(
@@ -259,19 +265,13 @@ def _log_posterior(
     """Return log p(g | x) + log p(c | g, x) from the evidence for domains and classes."""
     energies = np.empty_like(q)
     scores = np.empty_like(e[0])
-    weights = derived.weights
-    parts = zip(derived.hierarchy.domains, kernels, derived.texts, strict=True)
-    for number, (domain, kernel, text) in enumerate(parts):
-        distance, direction = e[:, :, domain.columns]
-        energies[:, number] = q[:, number] + distance.max(axis=1)
-        alpha, beta, gamma, kappa = weights.classes[number].astype(q.dtype)
-        evidence = alpha * distance + beta * direction
-        if kernel is not None:
-            evidence += gamma * kernel
-        if text is not None:
-            evidence += kappa * (X @ text.T)
+    for number, (domain, kernel) in enumerate(zip(derived.hierarchy.domains, kernels, strict=True)):
+        energies[:, number] = q[:, number] + e[0][:, domain.columns].max(axis=1)
+        evidence, *others = _weighted(derived, X, number, e, kernel).values()
+        for other in others:
+            evidence += other
         scores[:, domain.columns] = log_softmax(evidence, axis=1)
-    domains = log_softmax(q.dtype.type(weights.domain) * energies, axis=1)
+    domains = log_softmax(q.dtype.type(derived.weights.domain) * energies, axis=1)
     for number, domain in enumerate(derived.hierarchy.domains):
         scores[:, domain.columns] += domains[:, number, None]
     return scores
