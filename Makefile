@@ -70,7 +70,7 @@ test-cluster:  ## the same bytes on a real Ray and a real Dask cluster, workers 
 	OPENBLAS_NUM_THREADS=1 .venv-cluster/bin/pytest -q tests/parallel/test_cluster_ray.py tests/parallel/test_cluster_dask.py
 	OPENBLAS_NUM_THREADS=1 .venv-cluster/bin/pytest -q tests/parallel/test_cluster_ray_client.py
 
-fuzz:  ## coverage-guided fuzzing of all that reads strangers' bytes, FUZZ_SECONDS (60) for each target
+fuzz:  ## coverage-guided fuzzing of all that reads untrusted input, FUZZ_SECONDS (60) for each target
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/pip install --quiet --disable-pip-version-check --editable '.[fuzz]' || { echo "There is no atheris for this Python; try make fuzz PYTHON=python3.12. The same targets run with random damage in make test."; exit 1; }
 	OPENBLAS_NUM_THREADS=1 .venv-fuzz/bin/python -m fuzz --seconds $(or $(FUZZ_SECONDS),60)

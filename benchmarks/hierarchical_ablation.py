@@ -21,7 +21,7 @@ from hycal.algebra import hierarchy_held_out
 from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior, Reals
 from hycal.algebra.hierarchy_fit import fit_hierarchy
 from hycal.classifiers import hierarchical
-from hycal.uncertainty.temperature import Pull, fit_weights
+from hycal.uncertainty.temperature import Penalty, fit_weights
 from hycal.validation import Doubles
 
 _MUCH = 1e9
@@ -51,19 +51,19 @@ def _posterior_with(prior: Prior, whole: Reals, offsets: Reals, counts: Any) -> 
 def _without_evidence(place: int) -> Any:
     """Fit without distance (0) or direction (1); the other is pulled to what both together are. Domains stay."""
 
-    def fit(evidence: Doubles, own: Any, pull: Pull) -> Doubles:
+    def fit(evidence: Doubles, own: Any, penalty: Penalty) -> Doubles:
         if len(evidence) == 1:
-            return fit_weights(evidence, own, pull)
+            return fit_weights(evidence, own, penalty)
         rest = np.arange(len(evidence)) != place
-        centre = pull.centre * np.where(np.arange(len(evidence)) < 2, 2.0, 1.0)
-        weights: Doubles = rest * fit_weights(evidence * rest[:, None, None], own, Pull(centre, pull.strength))
+        centre = penalty.centre * np.where(np.arange(len(evidence)) < 2, 2.0, 1.0)
+        weights: Doubles = rest * fit_weights(evidence * rest[:, None, None], own, Penalty(centre, penalty.strength))
         return weights
 
     return _replaced(fit_weights=fit)
 
 
-def _fixed(evidence: Doubles, own: Any, pull: Pull) -> Doubles:
-    centre: Doubles = pull.centre.copy()
+def _fixed(evidence: Doubles, own: Any, penalty: Penalty) -> Doubles:
+    centre: Doubles = penalty.centre.copy()
     return centre
 
 

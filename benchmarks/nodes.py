@@ -117,7 +117,7 @@ def simulate(nodes: int, classes: int) -> None:
     parts, kept = [], []
     for node in range(nodes):
         records, _ = draw(np.random.default_rng([0, node]), above, classes)
-        model = HyCal().knowing(records)
+        model = HyCal().with_records(records)
         start = time.perf_counter()
         bank = model.snapshot().value.bank.whole
         middle = time.perf_counter()

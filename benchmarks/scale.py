@@ -61,7 +61,7 @@ def write(folder: Path, classes: int, fusion: str, timed: Stopwatch) -> None:
     """Write a model and queries."""
     rng = np.random.default_rng(0)
     records, centres = draw(rng, superclasses(rng), classes)
-    model = HyCal(fusion=fusion).knowing(records)
+    model = HyCal(fusion=fusion).with_records(records)
     seconds, _ = timed(lambda: model.save(folder / "model"))
     wanted = rng.integers(classes, size=QUERIES)
     np.savez(folder / "queries.npz", X=unit(centres[wanted] + NOISE * noise(rng, QUERIES, WIDTH)), y=wanted)

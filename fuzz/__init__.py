@@ -1,1 +1,1 @@
-"""Hostile bytes for everything that reads files or requests of strangers: make fuzz."""
+"""Coverage-guided fuzzing of everything that reads untrusted files or requests: make fuzz."""

@@ -23,7 +23,7 @@ LONGEST = 64 * 1024
 
 
 def fuzz(target: Target, seconds: int, keep: Path) -> bool:
-    """Fuzz one target; print one line; return whether it stood."""
+    """Fuzz one target; print one line; return whether it held."""
     with tempfile.TemporaryDirectory() as corpus:
         for number, content in enumerate(target.seeds()):
             Path(corpus, f"seed-{number}").write_bytes(content)
@@ -60,12 +60,12 @@ def _last(log: str, pattern: str) -> str:
 
 
 def _verdict(code: int) -> str:
-    return "stood" if code == 0 else f"BROKE (code {code})"
+    return "held" if code == 0 else f"BROKE (code {code})"
 
 
 def main() -> int:
     """Fuzz what was asked for, or everything."""
-    parser = argparse.ArgumentParser(description="Coverage-guided fuzzing of everything that reads strangers' bytes.")
+    parser = argparse.ArgumentParser(description="Coverage-guided fuzzing of everything that reads untrusted input.")
     parser.add_argument("targets", nargs="*", choices=[[], *TARGETS], default=[])
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-found"))

@@ -1,4 +1,4 @@
-"""What strangers can hand us, each as a function of bytes that may do one of two things: succeed, or HyCalError."""
+"""Every reader of untrusted input, as a function of bytes that must succeed or raise a HyCalError."""
 
 from __future__ import annotations
 

@@ -36,10 +36,16 @@ def model(**options):
         (lambda m: m.forget("cow"), r"'cow' is not among the 2 learned classes \('cat', 'dog'\).*spelling"),
         (lambda m: m.forget(["cow", "cat", "hen"]), r"'cow', 'hen' are not"),
         (lambda m: m.unlearn(X[2:3], ["cat"]), r"'cat'.*1 of 1 embeddings.*never learned"),
-        (lambda m: m.merge(HyCal(fusion="image").fit(np.eye(3), ["a", "b", "c"])), r"4 dimensions and the other 3"),
+        (
+            lambda m: m.merge(HyCal(fusion="image").fit(np.eye(3), ["a", "b", "c"])),
+            r"4 dimensions .*the other 3 dimensions",
+        ),
         (lambda m: m.merge(HyCal(fusion="image")), r"the other model has learned nothing yet. Fit it first"),
         (lambda m: m.predict(X, classes=["cow"]), r"'cow'"),
-        (lambda m: m.announce({"cow": X[3]}), r"HyCal tells classes by their images, and 'cow' has none yet.*ZeroShot"),
+        (
+            lambda m: m.announce({"cow": X[3]}),
+            r"HyCal recognises classes by their images, and 'cow' has none yet.*ZeroShot",
+        ),
         (lambda m: m.announce({}), r"No classes were announced"),
         (lambda m: m.announce({3: X[3]}), r"mix str"),
         (lambda m: m.announce({"cow": [1.0, 0.0]}), r"shape \(2,\); expected \(4,\)"),
@@ -87,7 +93,7 @@ def test_domain_may_be_left_out_of_an_update():
 def test_models_of_different_encoders_do_not_merge():
     one, two = model(), model()
     one.encoder_, two.encoder_ = "sha256:a", "sha256:b"
-    with pytest.raises(HyCalError, match="nothing in common"):
+    with pytest.raises(HyCalError, match="cannot be compared"):
         one.merge(two)
     two.encoder_ = None
     assert one.merge(two).encoder_ == "sha256:a"

@@ -22,7 +22,7 @@ from hycal.data.bundled import write_domains
 from hycal.data.embedded import embed_sets, images_digest, in_order
 from hycal.data.readers import read_folder
 from hycal.embedding import EmbeddingCache
-from hycal.embedding.store import EmbeddingStore, space_of
+from hycal.embedding.store import EmbeddingStore, space_fingerprint
 from hycal.encoders.encoder import Encoder
 
 ENCODER = "clip-vit-b16-w8"
@@ -53,7 +53,7 @@ def build(images: Path, out: Path, *, encoder: Encoder, store: EmbeddingStore, c
 def _provenance(digest: str, encoder: Encoder) -> dict[str, Any]:
     return {
         "encoder": encoder.name,
-        "fingerprint": space_of(encoder),
+        "fingerprint": space_fingerprint(encoder),
         "dimension": encoder.dimension,
         "stored_as": "float16, bytes split into planes, deflate",
         "order": "train then test of each domain, classes and files in name order",

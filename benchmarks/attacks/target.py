@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.load.server import Served, served
 from benchmarks.synthetic import many_classes
 from hycal.encoders import load_encoder
-from hycal.project.encoder import space
+from hycal.project.encoder import encoder_space
 
 MOST_SECONDS = 1.0  # for an answer to /api/health, whatever else happens
 MOST_MEGABYTES = 400  # that the server may hold beside what it had
@@ -59,7 +59,7 @@ class Watched:
 def attacked(folder: Path, *, first: str = "") -> Iterator[Watched]:
     """Run a server with a small model, and watch it until the end of the block; `first` as for `served`."""
     path = folder / "model.hycal"
-    many_classes(path, space(load_encoder("builtin")), classes=20, shots=4).close()
+    many_classes(path, encoder_space(load_encoder("builtin")), classes=20, shots=4).close()
     with served(path, first=first) as server:
         watched = Watched(server, before=server.megabytes)
         over = threading.Event()

@@ -33,7 +33,7 @@ from benchmarks.synthetic import many_classes
 from hycal.encoders import load_encoder
 from hycal.project import Project, State
 from hycal.project.answers import answer
-from hycal.project.encoder import space
+from hycal.project.encoder import encoder_space
 from hycal.validation import Floats
 
 ROWS = 256
@@ -133,7 +133,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.hycal")
-        many_classes(path, space(load_encoder("builtin")), classes=options.classes, shots=SHOTS).close()
+        many_classes(path, encoder_space(load_encoder("builtin")), classes=options.classes, shots=SHOTS).close()
         state = Project(path).state
         with served(path) as server:
             sound = True

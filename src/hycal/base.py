@@ -33,7 +33,18 @@ from hycal.uncertainty.calibration import Calibration
 from hycal.uncertainty.leave_one_out import HeldOutScores, has_closed_form, score_held_out
 from hycal.uncertainty.tuning import choose_parameters
 from hycal.uncertainty.unknown import Familiarity, check_share, rejected
-from hycal.validation import Doubles, Floats, Label, check_label, check_labels, check_queries, check_samples, check_text
+from hycal.validation import (
+    Doubles,
+    Floats,
+    Label,
+    ModelKind,
+    check_label,
+    check_labels,
+    check_mergeable,
+    check_queries,
+    check_samples,
+    check_text,
+)
 
 if TYPE_CHECKING:
     from hycal.encoders.onnx_graph import GraphBuilder
@@ -58,14 +69,6 @@ class IncrementalClassifier(Estimator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (C,)
-        Labels, sorted; columns of scores follow it.
-    counts_ : ndarray of shape (C,)
-        Samples learned of each class.
-    domains_ : ndarray of shape (C,)
-        Domain of each class, "" where none was named.
-    nbytes_ : int
-        Bytes of state: what a model file stores.
     n_features_in_ : int
         Embedding dimension.
     encoder_ : str or None
@@ -129,7 +132,7 @@ class IncrementalClassifier(Estimator):
     def scores_by_value(
         self, records: Records, samples: Selection, name: str, values: Sequence[Any]
     ) -> Iterable[Doubles] | None:
-        """Return the same under each value of a parameter, where values share much of the work; None: one by one."""
+        """Return `scores_without_each` for each value of a parameter, where sharing work pays; None: one by one."""
         return None
 
     @property
@@ -222,7 +225,7 @@ class IncrementalClassifier(Estimator):
     def merge(self, other: IncrementalClassifier) -> Self:
         """Learn all that `other` learned: afterwards the model is the one that saw both streams."""
         mine = self.records_
-        _check_alike(self, other)
+        check_mergeable(*(ModelKind(type(one).__name__, one._width, one.encoder_) for one in (self, other)))
         self.install(mine.merge(other.records_))
         self.encoder_ = self.encoder_ or other.encoder_
         return self
@@ -234,7 +237,7 @@ class IncrementalClassifier(Estimator):
         """
         return self.set_params(**choose_parameters(self, self.snapshot().records.seen))
 
-    def knowing(self, records: Records) -> Self:
+    def with_records(self, records: Records) -> Self:
         """Return a classifier of the same parameters that knows `records`; this one stays as it is.
 
         What was derived from classes that both know is used again, so a small step from a large model stays cheap.
@@ -286,11 +289,6 @@ class IncrementalClassifier(Estimator):
         """Return the best label for each query, out of `classes` if given; the first of equals."""
         scores, labels = self._answer(self.snapshot(), X, classes)
         return labels[scores.argmax(axis=1)]
-
-    def score(self, X: npt.ArrayLike, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
-        """Return the accuracy: the share, or weighted share, of queries whose best label is that of `y`."""
-        weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
-        return float(np.average(self.predict(X) == np.asarray(y), weights=weights))
 
     def predict_proba(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> Doubles:
         """Return class probabilities, shape (n, C), calibrated on held-out training samples and on small problems.
@@ -399,7 +397,7 @@ class IncrementalClassifier(Estimator):
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
-        """Labels, sorted."""
+        """Labels, sorted; columns of scores follow it."""
         return self.records_.classes
 
     @property
@@ -409,12 +407,12 @@ class IncrementalClassifier(Estimator):
 
     @property
     def domains_(self) -> npt.NDArray[Any]:
-        """Domain of each class."""
+        """Domain of each class, "" where none was named."""
         return self.records_.domains
 
     @property
     def nbytes_(self) -> int:
-        """Bytes of state."""
+        """Bytes of state: what a model file stores."""
         return self.records_.nbytes
 
     @property
@@ -429,7 +427,7 @@ class IncrementalClassifier(Estimator):
 
     @property
     def familiarity_(self) -> Familiarity:
-        """What tells known from unknown queries: fitted on the classes that have samples."""
+        """The measure of how well queries fit the learned classes, and its thresholds."""
         snapshot = self.snapshot()
         return snapshot.once("familiarity", lambda: Familiarity.of(snapshot.records.seen))
 
@@ -452,22 +450,3 @@ class IncrementalClassifier(Estimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._memory = _Memory()
-
-
-def _check_alike(one: IncrementalClassifier, other: IncrementalClassifier) -> None:
-    """Refuse to merge models of two methods, widths or encoders."""
-    if type(other) is not type(one):
-        theirs, mine = type(other).__name__, type(one).__name__
-        raise HyCalError(f"Cannot merge a {theirs} into a {mine}; expected the same method. Nothing was changed.")
-    if other._records is None:
-        raise HyCalError("Cannot merge: the other model has learned nothing yet. Fit it first. Nothing was changed.")
-    if other._width != one._width:
-        raise HyCalError(
-            f"Cannot merge: this model has {one._width} dimensions and the other {other._width}. "
-            "Both must be learned with the same encoder."
-        )
-    if None not in (one.encoder_, other.encoder_) and one.encoder_ != other.encoder_:
-        raise HyCalError(
-            f"Cannot merge: this model was learned with encoder {one.encoder_} and the other with "
-            f"{other.encoder_}. Their spaces have nothing in common; encode the images of one again."
-        )

@@ -19,10 +19,15 @@ class Commands(LazyGroup):
 
     entries = (
         Entry("learn", "hycal.commands.learn:learn_command", "Learn the classes in a folder of images.", _MODELS),
-        Entry("predict", "hycal.commands.predict:predict_command", "Say what images show.", _MODELS),
-        Entry("correct", "hycal.commands.learn:correct_command", "Say what one image shows.", _MODELS),
+        Entry("predict", "hycal.commands.predict:predict_command", "Classify images.", _MODELS),
+        Entry("correct", "hycal.commands.learn:correct_command", "Set the class of one image.", _MODELS),
         Entry("classes", "hycal.commands.show:classes_command", "List the classes of a model.", _MODELS),
-        Entry("info", "hycal.commands.show:info_command", "Tell all about a model and its history.", _MODELS),
+        Entry(
+            "info",
+            "hycal.commands.show:info_command",
+            "Show the method, encoder, size and history of a model.",
+            _MODELS,
+        ),
         Entry("rename", "hycal.commands.change:rename_command", "Rename a class or a domain.", _MODELS),
         Entry("forget", "hycal.commands.change:forget_command", "Forget a class, a domain or an image.", _MODELS),
         Entry("undo", "hycal.commands.change:undo_command", "Take back the last change.", _MODELS),
@@ -40,7 +45,12 @@ class Commands(LazyGroup):
             _MODELS,
         ),
         Entry("export", "hycal.commands.export:export_command", "Write a model's head as ONNX.", _MODELS),
-        Entry("serve", "hycal.commands.serve:serve_command", "Open a page and an API in front of a model.", _MODELS),
+        Entry(
+            "serve",
+            "hycal.commands.serve:serve_command",
+            "Serve a model: a page in the browser, and an HTTP API.",
+            _MODELS,
+        ),
         Entry(
             "doctor",
             "hycal.commands.encoders:doctor",

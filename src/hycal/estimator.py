@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import inspect
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from hycal.errors import HyCalError
 
@@ -114,6 +118,15 @@ class Estimator:
             if not any(value is None if one is None else one.is_satisfied_by(value) for one in constraints):
                 expected = " or ".join(str(one) for one in constraints)
                 raise HyCalError(f"{name!r} of {type(self).__name__} must be {expected}, but it is {value!r}.")
+
+    @abstractmethod
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return the best label for each query."""
+
+    def score(self, X: npt.ArrayLike, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return the accuracy: the share, or weighted share, of queries whose best label is that of `y`."""
+        weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        return float(np.average(self.predict(X) == np.asarray(y), weights=weights))
 
     def __repr__(self) -> str:
         changed = [

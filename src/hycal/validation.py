@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -23,7 +24,7 @@ _TEXT_LENGTH_TOLERANCE = 1e-2  # float16 text embeddings are unit to about 1e-3
 
 
 def unit_rows(rows: npt.NDArray[Any]) -> Floats:
-    """Scale every row to length one, computing in float64: what is learned deserves every bit.
+    """Scale every row to length one, computing in float64, so that statistics lose no digits.
 
     Dividing by the largest entry first keeps rows of 1e300 or 1e-300 from overflowing on the way.
     """
@@ -186,3 +187,35 @@ def check_text(text: Mapping[Any, npt.ArrayLike] | None, *, width: int | None) -
             "Divide it by its norm, and check that it is finite."
         )
     return dict(zip(labels, unit_rows(stacked), strict=True))
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """What two models must have in common to be merged."""
+
+    method: str
+    width: int | None
+    encoder: str | None
+    encoder_name: str = ""
+
+    @property
+    def space(self) -> str:
+        """The space of its embeddings, in words."""
+        encoder = " ".join(filter(None, (self.encoder_name, self.encoder))) or "not named"
+        return f"{self.width} dimensions (encoder: {encoder})"
+
+
+def check_mergeable(mine: ModelKind, theirs: ModelKind) -> None:
+    """Refuse to merge models of two methods, widths or encoders."""
+    if mine.method != theirs.method:
+        raise HyCalError(
+            f"Cannot merge a {theirs.method} model into a {mine.method} model; expected the same method. Nothing was "
+            "changed."
+        )
+    if theirs.width is None:
+        raise HyCalError("Cannot merge: the other model has learned nothing yet. Fit it first. Nothing was changed.")
+    if mine.width != theirs.width or (None not in (mine.encoder, theirs.encoder) and mine.encoder != theirs.encoder):
+        raise HyCalError(
+            f"Cannot merge: this model has {mine.space}, the other {theirs.space}. Their embeddings cannot be "
+            "compared; learn the images of one again with the encoder of the other. Nothing was changed."
+        )

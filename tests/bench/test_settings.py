@@ -141,7 +141,7 @@ def test_balanced_settings_have_about_500_images_of_every_domain() -> None:
         ("seeds = [0]", "seeds = [-1]", "expected a list of different whole numbers"),
         ("seeds = [0]", "seeds = [0, 0]", "expected a list of different whole numbers"),
         ("seeds = [0]", "seeds = []", "expected a list of different whole numbers"),
-        ("back =", "default =", "'default' is the order of the file"),
+        ("back =", "default =", "'default' is kept for the order of the file"),
         ('["b", "a"]', '"ba"', "expected lists of domain names"),
         ("[orders]", "[parameters.NCMM]\n[orders]", "expected [parameters.METHOD] for methods of"),
         ("shots = 3", "shots = 3\nsessions = 0", "sessions = 0; expected a whole number, at least one session"),

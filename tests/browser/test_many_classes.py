@@ -7,7 +7,7 @@ from statistics import median
 
 from benchmarks.synthetic import many_classes
 from hycal.encoders import load_encoder
-from hycal.project.encoder import space
+from hycal.project.encoder import encoder_space
 from tests.browser.conftest import Visit, serving
 
 CLICKS = 24
@@ -31,7 +31,7 @@ def click(person: Visit, number: int) -> int:
 
 def test_a_correction_is_visible_at_once(tmp_path, drawn, visit, capsys):
     model = tmp_path / "many.hycal"
-    many_classes(model, space(load_encoder("builtin")), classes=1000, shots=10)
+    many_classes(model, encoder_space(load_encoder("builtin")), classes=1000, shots=10)
     with serving(model) as server:
         person = visit(server.url)
         page = person.page

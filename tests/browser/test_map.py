@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.synthetic import many_classes
 from hycal.encoders import load_encoder
-from hycal.project.encoder import space
+from hycal.project.encoder import encoder_space
 from tests.browser.conftest import serving
 
 SCREENS = {"desk": {"width": 1100, "height": 800}, "phone": {"width": 380, "height": 780}}
@@ -20,7 +20,7 @@ OVERLAPS = """() => {
 @pytest.mark.parametrize("screen", SCREENS)
 def test_names_are_readable_and_the_map_can_be_zoomed(tmp_path, visit, screen):
     model = tmp_path / "m.hycal"
-    many_classes(model, space(load_encoder("builtin")), classes=24, shots=3)
+    many_classes(model, encoder_space(load_encoder("builtin")), classes=24, shots=3)
     with serving(model) as server:
         person = visit(server.url + "#map", viewport=SCREENS[screen])
         page = person.page

@@ -102,7 +102,7 @@ def test_names_alone_are_told_by_the_cosine_with_the_text():
     named = HyCal().announce(stream.steps[0].text)
     texts = np.stack([stream.steps[0].text[label] for label in named.classes_])
     np.testing.assert_array_equal(named.predict(stream.queries), (stream.queries @ texts.T).argmax(axis=1))
-    with pytest.raises(HyCalError, match="tells classes by their images"):
+    with pytest.raises(HyCalError, match="recognises classes by their images"):
         HyCal(fusion="image").announce(stream.steps[0].text)
 
 

@@ -25,5 +25,5 @@ def test_a_mean_without_direction_scores_zero():
 
 
 def test_has_no_use_for_announced_classes():
-    with pytest.raises(HyCalError, match="NCM tells classes by their images, and 'cow' has none yet"):
+    with pytest.raises(HyCalError, match="NCM recognises classes by their images, and 'cow' has none yet"):
         NCM().fit([[1.0, 0.0]], ["cat"]).announce({"cow": [0.0, 1.0]})

@@ -12,7 +12,7 @@ import hycal.encoders
 from hycal import NCM, SLDA, HyCal
 from hycal.embedding import EmbeddingTable, embed, write_table
 from hycal.embedding.sources import ImageFile
-from hycal.embedding.store import space_of
+from hycal.embedding.store import space_fingerprint
 from hycal.gravity import Gravity
 from hycal.storage import model_file
 from tests.support.commands import run_hycal
@@ -58,7 +58,9 @@ def run(*arguments: object) -> Result:
 
 
 def test_a_folder_is_embedded_and_measured_before_and_after(tmp_path: Path) -> None:
-    model = fitted(HyCal(fusion="image"), make_images(tmp_path / "photos"), tmp_path, encoder=space_of(TinyEncoder()))
+    model = fitted(
+        HyCal(fusion="image"), make_images(tmp_path / "photos"), tmp_path, encoder=space_fingerprint(TinyEncoder())
+    )
     result = run(model, tmp_path / "photos", "--encoder", "tiny", "--html", tmp_path / "gravity.html")
     assert result.exit_code == 0, result.output
     assert "24 images encoded" in result.output

@@ -17,7 +17,7 @@ from hycal.project import Project
 from hycal.project.journal import journal_of
 from hycal.serve.app import make_app
 from hycal.serve.service import Service
-from hycal.storage.locks import writing
+from hycal.storage.locks import hold_lock
 from tests.faults.disks import files_no_larger_than, filled, read_only, small_disk
 from tests.support.projects import arrivals, example, pets_and_cars
 
@@ -127,7 +127,7 @@ def test_the_server_waits_for_another_writer_and_then_says_so(tmp_path: Path) ->
     pets_and_cars(tmp_path / "p.hycal")
     project = Project(tmp_path / "p.hycal", seconds_to_wait=0.1)
     with TestClient(make_app(Service(project, None)), base_url="http://localhost") as client:
-        with writing(tmp_path / "p.hycal"):
+        with hold_lock(tmp_path / "p.hycal"):
             refused = client.post("/api/undo")
         assert refused.status_code == 503 and "Another program is changing" in refused.json()["detail"]
         assert client.post("/api/undo").status_code == 200

@@ -13,7 +13,7 @@ from benchmarks.load.soak import Sample, judged, soak
 from benchmarks.synthetic import many_classes
 from hycal.encoders import load_encoder
 from hycal.project import Project
-from hycal.project.encoder import space
+from hycal.project.encoder import encoder_space
 from tests.support.commands import run_python
 
 LEAK = """
@@ -41,7 +41,7 @@ def test_a_server_that_keeps_something_of_each_request_is_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "model.hycal"
-    many_classes(path, space(load_encoder("builtin")), classes=5, shots=8).close()
+    many_classes(path, encoder_space(load_encoder("builtin")), classes=5, shots=8).close()
     state = Project(path).state
     with served(path, first=LEAK) as server:
         assert not soak(server, [embeddings(state, 1)], corrections(state), 2)

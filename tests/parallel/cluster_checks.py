@@ -16,7 +16,7 @@ from hycal.bench.methods import parse_variant
 from hycal.embedding import EmbeddingCache, EmbeddingTable, ImageFile, embed, embed_sharded, write_table
 from hycal.embedding.shards import encoder_of_worker
 from hycal.embedding.sources import image_files
-from hycal.embedding.store import space_of
+from hycal.embedding.store import space_fingerprint
 from hycal.encoders.encoder import Encoder
 from hycal.scale.shards import learn_shards
 from hycal.testing.streams import Stream, learn
@@ -51,7 +51,7 @@ def check_embedding(folder: Path, cluster: str, load: Callable[[], Encoder] = BU
         assert len(outcome.skipped) == 2
         assert outcome.keys == alone.keys
         names = np.array([sources[number].name for number in outcome.kept])
-        table = EmbeddingTable(outcome.rows, names, names, names, names, encoder.name, space_of(encoder))
+        table = EmbeddingTable(outcome.rows, names, names, names, names, encoder.name, space_fingerprint(encoder))
         write_table(folder / f"{name}.npz", table)
         tables.append((folder / f"{name}.npz").read_bytes())
     assert tables[0] == tables[1] == tables[2]

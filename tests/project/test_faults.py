@@ -11,7 +11,7 @@ from hycal import ModelFileError
 from hycal.errors import MovedOnError
 from hycal.project import LockedError, Project, Space, empty_state
 from hycal.storage import model_file
-from hycal.storage.locks import writing
+from hycal.storage.locks import hold_lock
 from tests.support.projects import SPACE, arrivals, example, new_project, pets_and_cars
 
 
@@ -19,7 +19,7 @@ def test_a_second_writer_is_told(tmp_path):
     project = pets_and_cars(tmp_path / "p.hycal")
     other = Project(tmp_path / "p.hycal", seconds_to_wait=0.1)
     before = (tmp_path / "p.hycal").read_bytes()
-    with writing(tmp_path / "p.hycal"), pytest.raises(LockedError, match="Another program is changing"):
+    with hold_lock(tmp_path / "p.hycal"), pytest.raises(LockedError, match="Another program is changing"):
         other.forget("cars")
     assert (tmp_path / "p.hycal").read_bytes() == before
     assert other.forget("cars").before == project.state.hash, "once the first is done, the second may"

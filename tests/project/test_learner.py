@@ -15,7 +15,7 @@ from hycal.embedding.thumbnails import SIDE, thumbnail
 from hycal.errors import HyCalError
 from hycal.project import Project, empty_state
 from hycal.project.answers import answer
-from hycal.project.encoder import check_encoder, space, text_embeddings
+from hycal.project.encoder import check_encoder, encoder_space, text_embeddings
 from hycal.project.learner import Learner
 from hycal.validation import unit_rows
 from tests.support.encoders import TinyEncoder
@@ -35,7 +35,8 @@ class Reader(TinyEncoder):
 def learner(folder, encoder=None):
     """Return a learner of an empty project."""
     encoder = TinyEncoder() if encoder is None else encoder
-    return Learner(Project(folder / "zoo.hycal", empty_state(space(encoder), has_text=encoder.has_text)), encoder)
+    empty = empty_state(encoder_space(encoder), has_text=encoder.has_text)
+    return Learner(Project(folder / "zoo.hycal", empty), encoder)
 
 
 def content(seed: int = 0, size: tuple[int, int] = (300, 200)) -> bytes:
@@ -103,7 +104,7 @@ def test_a_file_that_changes_meanwhile_has_the_thumbnail_of_what_was_embedded(tm
 
 
 def test_an_encoder_of_another_space_is_refused():
-    state = empty_state(space(TinyEncoder()), has_text=False)
+    state = empty_state(encoder_space(TinyEncoder()), has_text=False)
     check_encoder(state, TinyEncoder())
     for other in (TinyEncoder(seed=1), TinyEncoder(dimension=13)):
         with pytest.raises(HyCalError, match="cannot be compared"):
@@ -137,7 +138,7 @@ def test_names_are_learned_with_the_images_where_the_encoder_reads(tmp_path):
 
 def test_without_an_encoder_nothing_is_embedded_and_embedded_images_are_learned_all_the_same(tmp_path):
     images = learner(tmp_path).embed([ImageBytes("a.png", content())])
-    project = Project(tmp_path / "zoo.hycal", empty_state(space(TinyEncoder()), has_text=False))
+    project = Project(tmp_path / "zoo.hycal", empty_state(encoder_space(TinyEncoder()), has_text=False))
     blind = Learner(project, None, why_no_encoder="Its weights are missing.")
     with pytest.raises(HyCalError, match=r"cannot be embedded here\. Its weights are missing\."):
         blind.embed([ImageBytes("a.png", content())])

@@ -11,7 +11,7 @@ import pytest
 from hycal.embedding import EmbeddingCache, pipeline
 from hycal.embedding.sources import ImageFile
 from hycal.project import Project, empty_state
-from hycal.project.encoder import space
+from hycal.project.encoder import encoder_space
 from hycal.project.learner import Learner
 from hycal.project.predictions import Predictor
 from tests.support.encoders import TinyEncoder
@@ -29,7 +29,7 @@ def tower():
 def state(tmp_path_factory, tower):
     root = make_folder(tmp_path_factory.mktemp("zoo"))
     files = sorted(root.rglob("*.png"))
-    project = Project(root / "zoo.hycal", empty_state(space(tower), has_text=False))
+    project = Project(root / "zoo.hycal", empty_state(encoder_space(tower), has_text=False))
     learner = Learner(project, tower)
     embedded = learner.embed([ImageFile(file) for file in files])
     learner.learn(embedded.labelled([f"zoo/{file.parent.name}" for file in files]))

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from hycal.errors import StorageError
-from hycal.storage.locks import LockedError, writing
+from hycal.storage.locks import LockedError, hold_lock
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from hycal.storage.locks import writing
-with writing(Path(sys.argv[1])):
+from hycal.storage.locks import hold_lock
+with hold_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -34,14 +34,14 @@ def test_another_process_holds_the_lock_until_it_is_killed(tmp_path: Path) -> No
         refused = pytest.raises(
             LockedError, match=r"Another program is changing .*p\.hycal and has not finished in 0\.2 s"
         )
-        with refused, writing(path, seconds=0.2):
+        with refused, hold_lock(path, seconds=0.2):
             raise AssertionError("two holders")
         assert 0.2 <= time.monotonic() - began < 5
     finally:
         holder.kill()
         holder.wait()
         holder.stdout.close()
-    with writing(path, seconds=5):
+    with hold_lock(path, seconds=5):
         assert [file.name for file in tmp_path.iterdir()] == [".p.hycal.lock"]
 
 
@@ -51,7 +51,7 @@ def test_threads_hold_the_lock_one_after_the_other(tmp_path: Path) -> None:
     def hold() -> None:
         nonlocal holding, most
         for _ in range(5):
-            with writing(tmp_path / "p.hycal"):
+            with hold_lock(tmp_path / "p.hycal"):
                 holding += 1
                 most = max(most, holding)
                 time.sleep(0.001)
@@ -71,16 +71,16 @@ def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("fcntl.flock", no_locks)
-    with pytest.raises(StorageError, match="has no file locks"), writing(tmp_path / "p.hycal", seconds=0.1):
+    with pytest.raises(StorageError, match="has no file locks"), hold_lock(tmp_path / "p.hycal", seconds=0.1):
         raise AssertionError("no lock was held")
 
 
 def test_an_error_inside_frees_the_lock_and_a_folder_that_refuses_says_so(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), writing(tmp_path / "p.hycal"):
+    with pytest.raises(KeyError), hold_lock(tmp_path / "p.hycal"):
         raise KeyError
-    with writing(tmp_path / "p.hycal", seconds=0):
+    with hold_lock(tmp_path / "p.hycal", seconds=0):
         pass
     (tmp_path / "file").write_bytes(b"")
     refused = pytest.raises(StorageError, match=r"cannot be changed: .* Nothing was changed")
-    with refused, writing(tmp_path / "file" / "p.hycal"):
+    with refused, hold_lock(tmp_path / "file" / "p.hycal"):
         raise AssertionError("no folder")

@@ -10,7 +10,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from hycal.project import Project, empty_state
-from hycal.project.encoder import space
+from hycal.project.encoder import encoder_space
 from hycal.serve.app import make_app
 from hycal.serve.security import Access
 from hycal.serve.service import Limits, Service
@@ -36,7 +36,7 @@ def files(*contents: bytes, name: str = "image.png") -> list[tuple[str, tuple[st
 
 def new_service(path: Path, *, encoder: ColourEncoder | None = None, **limits: int) -> Service:
     encoder = encoder or ColourEncoder()
-    project = Project(path, empty_state(space(encoder), has_text=False), journal=True)
+    project = Project(path, empty_state(encoder_space(encoder), has_text=False), journal=True)
     return Service(project, encoder, limits=Limits(**limits))
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-from hycal.validation import Doubles
+from hycal.algebra.scores import Blend
+from hycal.validation import Doubles, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,3 +45,46 @@ class ScoreParts:
     scores: npt.NDArray[Any]
     parts: tuple[ScorePart, ...]
     quantity: str
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The parts of HyCal's s_c = w_c Phi(-m_c) + (1 - w_c) Phi(cos_c), for each query and class.
+
+    Attributes
+    ----------
+    cosine, distance : ndarrays of shape (n, C)
+        Cosine of the query and the class mean, and squared Mahalanobis distance.
+    z_cosine, z_closeness : ndarrays of shape (n, C)
+        The cosine, and minus the distance, as z-scores over the classes; under the literal rule the cosine as it is,
+        and the closeness in [0, 1].
+    log_odds : ndarray of shape (n, C)
+        The decision function: log-odds of s_c; under the literal rule s_c.
+    weight : ndarray of shape (C,)
+        w_c: how much the distance counts. The rest, 1 - w_c, is the cosine's.
+    blend : Blend
+        Of the rule.
+    """
+
+    cosine: Doubles
+    distance: Doubles
+    z_cosine: Floats
+    z_closeness: Floats
+    log_odds: Floats
+    weight: Doubles
+    blend: Blend
+
+    @cached_property
+    def cosine_level(self) -> Doubles:
+        """The cosine as a level among the classes, in [0, 1]: the Gaussian CDF of its z-score. Literal: the cosine."""
+        return self.blend.level(self.z_cosine.astype(np.float64))
+
+    @cached_property
+    def distance_level(self) -> Doubles:
+        """The distance as a level among the classes, in [0, 1], larger is nearer."""
+        return self.blend.level(self.z_closeness.astype(np.float64))
+
+    @property
+    def score(self) -> Doubles:
+        """s_c: `scipy.special.expit` of the decision function, or under the literal rule the decision function."""
+        return self.weight * self.distance_level + (1.0 - self.weight) * self.cosine_level

@@ -1,6 +1,6 @@
 """Kernel evidence for the classes of a domain: ridge regression of their one-hot labels on the domain's own samples.
 
-The Gaussians of `hycal.algebra.hierarchy` share one covariance in a domain, so what they say of a class is linear in
+The Gaussians of `hycal.algebra.hierarchy` share one covariance in a domain, so their evidence for a class is linear in
 the query. The regression follows classes of any shape.
 
     f(x) = k(x)'A^-1 Y        k(x)_i = exp(-|x - x_i|^2/t)        A = K + r D

@@ -24,7 +24,7 @@ from hycal.data.layouts import dataset_folder, read_dataset, unlike_paper
 from hycal.data.samples import ImageSet
 from hycal.embedding.decoding import decode
 from hycal.embedding.sources import ImageError
-from hycal.embedding.store import EmbeddingStore, Skipped, Tick, space_of
+from hycal.embedding.store import EmbeddingStore, Skipped, Tick, space_fingerprint
 from hycal.embedding.thumbnails import thumbnail
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
@@ -43,7 +43,7 @@ class BenchDomain(EmbeddedDomain):
     ----------
     text : ndarray of shape (classes, d), or None
     space : str
-        Name of the embedding space, as `hycal.embedding.store.space_of` gives it; "" if it is not known.
+        Name of the embedding space, as `hycal.embedding.store.space_fingerprint` gives it; "" if it is not known.
     examples : tuple of str
         Thumbnails of some training images, as JPEG files in base64, for the report.
     told : str
@@ -301,7 +301,7 @@ def embed_domain(
     domains, skipped = embed_sets({name: images}, encoder, store=store, watch=watch)
     words = prompts(spec, images.class_names)
     text = encoder.encode_texts(words) if encoder.has_text else None
-    domain = BenchDomain(**vars(domains[name]), text=text, space=space_of(encoder), examples=_examples(images))
+    domain = BenchDomain(**vars(domains[name]), text=text, space=space_fingerprint(encoder), examples=_examples(images))
     return domain, skipped
 
 
@@ -321,7 +321,7 @@ def is_embedded(name: str, folder: Path, encoder: Encoder) -> bool:
     path = folder / f"{name}.npz"
     if not path.exists():
         return False
-    space, expected = read_domain(folder, name).space, space_of(encoder)
+    space, expected = read_domain(folder, name).space, space_fingerprint(encoder)
     if space != expected:
         raise HyCalError(
             f"{path} holds embeddings of {space or 'an unknown encoder'}; expected {encoder.name} ({expected}). "

@@ -22,9 +22,8 @@ seed.
 from __future__ import annotations
 
 import os
-import reprlib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
@@ -32,10 +31,10 @@ from typing import Any
 
 import numpy as np
 
+from hycal.bench.setting_form import DOMAIN_FORM, SETTING_FORM, check_entry, check_form
 from hycal.errors import HyCalError
 
 DEFAULT_ORDER = "default"
-SAMPLING = ("own", "released")
 _CLASS_ORDER = 1993  # seed of the order of classes in sessions
 
 
@@ -125,7 +124,7 @@ class Setting:
 
     def sampled(self, sampling: str) -> Setting:
         """Return the setting with another way of drawing the shots."""
-        _check_entry(f"Setting {self.name!r}", "sampling", sampling, _SETTING)
+        check_entry(f"Setting {self.name!r}", "sampling", sampling, SETTING_FORM)
         return replace(self, sampling=sampling)
 
 
@@ -196,7 +195,7 @@ def read_setting(name: str, text: str) -> Setting:
         raise HyCalError(f"Setting {name!r} is not TOML: {error}.") from None
     if "like" in content:
         content = {**tomllib.loads(_packaged(content["like"])), **content}
-    _check_form(f"Setting {name!r}", content, _SETTING)
+    check_form(f"Setting {name!r}", content, SETTING_FORM)
     listed = tuple(domain for entry in content.pop("domains") for domain in _domains_of(name, entry))
     orders = {key: tuple(value) for key, value in content.pop("orders", {}).items()}
     setting = Setting(name=name, domains=listed, orders=orders, seeds=tuple(content.pop("seeds")), **content)
@@ -207,7 +206,7 @@ def read_setting(name: str, text: str) -> Setting:
 def _domains_of(setting: str, entry: dict[str, Any]) -> list[DomainShots]:
     """Return the domain that an entry describes, or one for each of its sessions."""
     where = f"Setting {setting!r}, domain {entry.get('name')!r}"
-    _check_form(where, entry, _DOMAIN)
+    check_form(where, entry, DOMAIN_FORM)
     if "sessions" in entry or "base" in entry:
         return _sessions(where, entry)
     return [_domain(where, entry)]
@@ -261,108 +260,8 @@ def _check(setting: Setting) -> None:
             domain.shots_for(seed)
     for order, listed in setting.orders.items():
         if order == DEFAULT_ORDER:
-            raise HyCalError(f"Setting {setting.name!r}: {order!r} is the order of the file. Call the other one else.")
+            raise HyCalError(
+                f"Setting {setting.name!r}: the name {order!r} is kept for the order of the file. Choose another name."
+            )
         if sorted(listed) != names:
             raise HyCalError(f"Setting {setting.name!r}: order {order!r} does not name each domain once.")
-
-
-@dataclass(frozen=True)
-class _Field:
-    """One entry of a file: its expected value in words, a test of it, and whether the entry may be missing."""
-
-    words: str
-    fits: Callable[[Any], bool]
-    optional: bool = False
-
-
-def _check_form(where: str, content: Mapping[str, Any], form: Mapping[str, _Field]) -> None:
-    """Raise an error if `content` lacks an entry of `form`, has another one, or a value that does not fit."""
-    for key in content:
-        if key not in form:
-            raise HyCalError(f"{where} has the unknown entry {key!r}; expected {', '.join(form)}.")
-    for key, entry in form.items():
-        if key in content:
-            _check_entry(where, key, content[key], form)
-        elif not entry.optional:
-            raise HyCalError(f"{where} does not say {key!r}. Compare it with a setting of the package.")
-
-
-def _check_entry(where: str, key: str, value: object, form: Mapping[str, _Field]) -> None:
-    """Raise an error if one value does not fit."""
-    if not form[key].fits(value):
-        raise HyCalError(f"{where} has {key} = {reprlib.repr(value)}; expected {form[key].words}.")
-
-
-def _text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _whole(value: object, least: int = 1) -> bool:
-    return type(value) is int and value >= least  # True is an int to isinstance
-
-
-def _list(value: object, of: Callable[[Any], bool]) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(of, value))
-
-
-def _table(value: object, of: Callable[[str, Any], bool]) -> bool:
-    return isinstance(value, dict) and all(of(key, part) for key, part in value.items())
-
-
-def _different(values: list[Any]) -> bool:
-    return all(values.count(value) == 1 for value in values)
-
-
-def _seeds(value: Any) -> bool:
-    return _list(value, lambda seed: _whole(seed, least=0)) and _different(value)
-
-
-def _domains(value: Any) -> bool:
-    return _list(value, lambda part: isinstance(part, dict)) and _different([part.get("name") for part in value])
-
-
-def _shots(value: Any) -> bool:
-    return _whole(value) or (bool(value) and _table(value, lambda seed, part: seed.isdecimal() and _list(part, _whole)))
-
-
-def _base(value: Any) -> bool:
-    return _table(value, lambda _, number: _whole(number)) and sorted(value) == ["classes", "shots"]
-
-
-def _of_method(method: str, parameters: object) -> bool:
-    from hycal.classifiers import METHODS  # late: `hycal bench --help` needs no method
-
-    return method in METHODS and isinstance(parameters, dict)
-
-
-def _one_of(*allowed: str, optional: bool = False) -> _Field:
-    return _Field(f"one of {', '.join(allowed)}", lambda value: value in allowed, optional)
-
-
-_SETTING = {
-    "title": _Field("a text", _text),
-    "protocol": _one_of("CIL", "MTIL", "X-TAIL"),
-    "source": _one_of("xd8", "embeddings"),
-    "seeds": _Field("a list of different whole numbers such as [0, 1]", _seeds),
-    "short": _one_of("with-replacement", "all-available"),
-    "sampling": _one_of(*SAMPLING),
-    "domains": _Field("[[domains]], at least one, each with a name of its own", _domains),
-    "orders": _Field(
-        'lists of domain names such as back = ["b", "a"]',
-        lambda value: _table(value, lambda _, names: _list(names, _text)),
-        optional=True,
-    ),
-    "parameters": _Field(
-        "[parameters.METHOD] for methods of `hycal bench list`", lambda value: _table(value, _of_method), optional=True
-    ),
-    "like": _Field("the name of a setting of the package", _text, optional=True),
-    "tests": _one_of("every-step", "last-step", optional=True),
-}
-_DOMAIN = {
-    "name": _Field("a text", _text),
-    "classes": _Field("a whole number, at least one class", _whole),
-    "shots": _Field("a whole number, at least one shot, or [domains.shots] with a list for each seed", _shots),
-    "draws": _one_of("random", "numpy", optional=True),
-    "sessions": _Field("a whole number, at least one session", _whole, optional=True),
-    "base": _Field("{ classes = 60, shots = 20 }, both at least one", _base, optional=True),
-}

@@ -116,7 +116,7 @@ class CacheClassifier(IncrementalClassifier):
     def score_rows(
         self, derived: tuple[LinearHead, LinearHead | None], X: Floats, columns: npt.NDArray[np.intp] | None
     ) -> Doubles:
-        """Return what the images say, and the zero-shot scores added."""
+        """Return the scores of the images plus the zero-shot scores."""
         cache, names = derived
         scores = cache(X, columns)
         if names is not None:

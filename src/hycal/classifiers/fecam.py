@@ -21,7 +21,7 @@ from hycal.state.samples import ClassSamples
 from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
 
-_SMALLEST = 1e-6  # of the mean variance: what is left of the identity part where alpha2 eats it up
+_SMALLEST = 1e-6  # of the mean variance: least weight of the identity, where alpha2 makes it negative
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,8 @@ class GDA(Discriminant, ZeroShotFusion):
     Notes
     -----
     While every class has one sample there is no spread to estimate; then the variance of a unit vector, tr S/(N-1) = 1,
-    stands in and the nearest mean decides. A class that was only announced is told by its text; for the discriminant it
-    has the mean of all images learned, neither nearer nor farther than what is known as a whole. Learning costs
+    is used instead, and the nearest mean decides. A class that was only announced is scored by its text, and by the
+    discriminant of the mean of all learned images, which neither favours nor excludes it. Learning costs
     O(N d min(N, d)), a query 2 d C operations. Covariances of domains are ours; `SLDA` says what they cost.
 
     References
@@ -126,11 +126,11 @@ class GDA(Discriminant, ZeroShotFusion):
     def scores_without_each(
         self, derived: LinearHead | DomainDiscriminants, records: Records, samples: Selection
     ) -> Doubles | None:
-        """Return the discriminant without each sample; None where announced classes stand at the mean of all."""
+        """Return the discriminant without each sample; None if announced classes have the mean of all."""
         if self.covariance == "domain":
             return score_in_folds(self, records, samples)
         if records.unseen:
-            return None  # they stand at the mean of all samples, which changes
+            return None  # their mean is that of all samples, which changes with each
         within = WithinClass.of(records.stacked(), records.counts)
         X = samples.X.astype(np.float64)
         lost = samples.counts / (samples.counts - 1.0) * np.sum((X - within.means[samples.own]) ** 2, axis=1)

@@ -26,7 +26,7 @@ from hycal.parallel.threads import map_parallel, one_blas_thread, run_in_chunks
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
 from hycal.state.snapshot import Snapshot
-from hycal.uncertainty.temperature import Pull, fit_weights
+from hycal.uncertainty.temperature import Penalty, fit_weights
 from hycal.validation import Doubles, Floats
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 # Weights of evidence by distance, direction, kernel and text, and of that for a domain
 _KINDS = ("distance", "direction", "kernel", "text")
-_CENTRES = np.array([0.05, 0.05, 5.0, 1.0])  # to which few held-out samples pull
+_CENTRES = np.array([0.05, 0.05, 5.0, 1.0])  # the weights of a domain with few held-out samples are near these
 _ONE_SHOT = np.array([0.0, 0.1, 0.0, 0.0])  # where none can be held out: lengths of one-shot means say nothing
 _ONE_SHOT_AND_TEXT = np.array([0.0, 0.05, 0.0, 1.0])
 _LEAST_KERNEL_WEIGHT = 0.25  # kernel evidence of a smaller weight is left out
 _DOMAIN_WEIGHT = 0.025
-_PULL = 10.0  # nats: what doubling a weight costs, half of it
+_PENALTY = 10.0  # nats: twice the penalty for doubling a weight
 _HELD_OUT = 200  # samples of a domain that its weights are fitted on
 _HELD_OUT_OF_DOMAIN = 40  # samples of a domain that the weight of domains is fitted on
 
@@ -314,7 +314,7 @@ def _fitted_domain(
         found[3] = samples.X @ text.T
     kinds, evidence, weights = list(found), np.stack(list(found.values())), np.zeros(len(_CENTRES))
     own = np.searchsorted(domain.columns, samples.own)
-    weights[kinds] = fit_weights(evidence, own, Pull(_CENTRES[kinds], _PULL))
+    weights[kinds] = fit_weights(evidence, own, Penalty(_CENTRES[kinds], _PENALTY))
     if weights[2] < _LEAST_KERNEL_WEIGHT:
         kernel, weights[2] = None, 0.0
     return kernel, text, weights
@@ -328,4 +328,4 @@ def _domain_weight(records: Records, everything: Selection, hierarchy: Hierarchy
     samples = everything.at(np.concatenate(rows))
     energies = held_out_energies(hierarchy, samples)
     own = hierarchy.domain_of[samples.own]
-    return float(fit_weights(energies[None], own, Pull(np.array([_DOMAIN_WEIGHT]), _PULL))[0])
+    return float(fit_weights(energies[None], own, Penalty(np.array([_DOMAIN_WEIGHT]), _PENALTY))[0])

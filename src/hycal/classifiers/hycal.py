@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,7 +12,7 @@ import numpy.typing as npt
 
 from hycal.algebra.background import Background
 from hycal.algebra.cost import Addition, covariance_factor
-from hycal.algebra.evidence import ScorePart, ScoreParts
+from hycal.algebra.evidence import Explanation, ScorePart, ScoreParts
 from hycal.algebra.fusion import FUSIONS
 from hycal.algebra.gaussians import GaussianOptions
 from hycal.algebra.gaussians_held_out import own_without_each
@@ -60,49 +59,6 @@ _METRICS: Mapping[str, Callable[[npt.NDArray[Any], float, float], Doubles]] = {
     "average": lambda counts, alpha, beta: np.full(len(counts), 0.5),
 }
 _BLENDS = ("dynamic", "average")
-
-
-@dataclass(frozen=True, eq=False)
-class Explanation:
-    """The parts of s_c = w_c Phi(-m_c) + (1 - w_c) Phi(cos_c), for each query and class.
-
-    Attributes
-    ----------
-    cosine, distance : ndarrays of shape (n, C)
-        Cosine of the query and the class mean, and squared Mahalanobis distance.
-    z_cosine, z_closeness : ndarrays of shape (n, C)
-        The cosine, and minus the distance, as z-scores over the classes; under the literal rule the cosine as it is,
-        and the closeness in [0, 1].
-    log_odds : ndarray of shape (n, C)
-        The decision function: log-odds of s_c; under the literal rule s_c.
-    weight : ndarray of shape (C,)
-        w_c: how much the distance counts. The rest, 1 - w_c, is the cosine's.
-    blend : Blend
-        Of the rule.
-    """
-
-    cosine: Doubles
-    distance: Doubles
-    z_cosine: Floats
-    z_closeness: Floats
-    log_odds: Floats
-    weight: Doubles
-    blend: Blend
-
-    @cached_property
-    def cosine_level(self) -> Doubles:
-        """The cosine as a level among the classes, in [0, 1]: the Gaussian CDF of its z-score. Literal: the cosine."""
-        return self.blend.level(self.z_cosine.astype(np.float64))
-
-    @cached_property
-    def distance_level(self) -> Doubles:
-        """The distance as a level among the classes, in [0, 1], larger is nearer."""
-        return self.blend.level(self.z_closeness.astype(np.float64))
-
-    @property
-    def score(self) -> Doubles:
-        """s_c: `scipy.special.expit` of the decision function, or under the literal rule the decision function."""
-        return self.weight * self.distance_level + (1.0 - self.weight) * self.cosine_level
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,7 +281,7 @@ class HyCal(IncrementalClassifier):
     def scores_without_each(self, derived: _Model, records: Records, samples: Selection) -> Floats | None:
         """Only the class of a sample changes without it: its measures and its weight are replaced, then all blended.
 
-        With announced classes everything changes, since they stand at the background of all samples.
+        With announced classes everything changes, since their measures are those of all samples together.
         """
         if records.unseen:
             return None

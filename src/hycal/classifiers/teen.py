@@ -37,35 +37,35 @@ class _Drawing:
     means : ndarray of shape (C, d)
     allowed : ndarray of shape (C, C)
         Whether the class of the row is drawn towards that of the column.
-    pull : ndarray of shape (C, C)
+    affinity : ndarray of shape (C, C)
         exp(t (cos - 1)) where allowed, 0 elsewhere.
     """
 
     means: Doubles
     allowed: npt.NDArray[np.bool_]
-    pull: Doubles
+    affinity: Doubles
     shift: float
     temperature: float
 
     def prototypes(self) -> Doubles:
         """Return the calibrated unit means."""
-        return self._drawn(self.means, self.pull @ self.means)
+        return self._drawn(self.means, self.affinity @ self.means)
 
     def weights(self) -> Doubles:
         """Return the share of each other class; a class that is not drawn has none."""
-        sums = self.pull.sum(axis=1, keepdims=True)
-        return np.divide(self.pull, sums, out=np.zeros_like(self.pull), where=sums > 0)
+        sums = self.affinity.sum(axis=1, keepdims=True)
+        return np.divide(self.affinity, sums, out=np.zeros_like(self.affinity), where=sums > 0)
 
     def scores_without(self, samples: Selection, counts: npt.NDArray[np.int64], plain: Doubles) -> Doubles:
         """Return the cosines of samples, each with the prototypes without it; `plain` are the means, not scaled."""
-        scores, targets = np.empty((len(samples.rows), len(self.means))), self.pull @ self.means
+        scores, targets = np.empty((len(samples.rows), len(self.means))), self.affinity @ self.means
         for row, (x, own) in enumerate(zip(samples.X.astype(np.float64), samples.own, strict=True)):
             mean = directions((counts[own] * plain[own] - x)[None])[0]
-            pull = np.exp(self.temperature * (self.means @ mean - 1.0))
+            affinity = np.exp(self.temperature * (self.means @ mean - 1.0))
             means, moved = self.means.copy(), targets.copy()
             means[own] = mean
-            moved += np.outer(pull * self.allowed[:, own], mean) - np.outer(self.pull[:, own], self.means[own])
-            moved[own] = (pull * self.allowed[own]) @ self.means
+            moved += np.outer(affinity * self.allowed[:, own], mean) - np.outer(self.affinity[:, own], self.means[own])
+            moved[own] = (affinity * self.allowed[own]) @ self.means
             scores[row] = self._drawn(means, moved) @ x
         return scores
 
@@ -228,8 +228,8 @@ class TEEN(IncrementalClassifier):
 
     def _drawing(self, records: Records, plain: Doubles) -> _Drawing:
         means, allowed = directions(plain), self._allowed(records)
-        pull = np.exp(self.temperature * (means @ means.T - 1.0)) * allowed
-        return _Drawing(means, allowed, pull, self.shift, self.temperature)
+        affinity = np.exp(self.temperature * (means @ means.T - 1.0)) * allowed
+        return _Drawing(means, allowed, affinity, self.shift, self.temperature)
 
     def derive(self, records: Records, previous: Any) -> LinearHead | _Distances:
         """Return the calibrated means, and the distances where they are wanted."""

@@ -18,7 +18,6 @@ from hycal.errors import HyCalError
 
 if TYPE_CHECKING:  # `hycal predict --help` imports this module, and none of these
     from hycal.embedding import Embedded, EmbeddingCache, ImageSource, Skipped
-    from hycal.encoders.catalog import Backend
     from hycal.encoders.encoder import Encoder
     from hycal.project import Project, State
     from hycal.project.inputs import HeldOutImages
@@ -27,25 +26,19 @@ if TYPE_CHECKING:  # `hycal predict --help` imports this module, and none of the
 DEFAULT_ENCODER = "builtin"
 
 
-def load_encoder(name: str, weights: Path | None, backend: Backend = "onnx") -> Encoder:
-    """Return an encoder; the import of ONNX Runtime waits for this call."""
-    from hycal.encoders import load_encoder
-
-    return load_encoder(name, weights=weights, backend=backend)
-
-
 def new_project(
     path: Path, encoder: str | None, weights: Path | None, *, method: str | None = None, journal: bool = False
 ) -> tuple[Project, Encoder]:
     """Return an empty project and the encoder that it will learn with; the first change creates the file."""
+    from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
     from hycal.project import DEFAULT_METHOD, Project, empty_state
-    from hycal.project.encoder import space
+    from hycal.project.encoder import encoder_space
     from hycal.project.project import check_folder
 
     check_folder(path)
-    tower = load_encoder(encoder or DEFAULT_ENCODER, weights)
-    empty = empty_state(space(tower), has_text=tower.has_text, method=method or DEFAULT_METHOD)
-    return Project(path, empty, journal=journal), tower
+    loaded = load_encoder(encoder or DEFAULT_ENCODER, weights=weights)
+    empty = empty_state(encoder_space(loaded), has_text=loaded.has_text, method=method or DEFAULT_METHOD)
+    return Project(path, empty, journal=journal), loaded
 
 
 def check_method(project: Project, method: str | None) -> None:

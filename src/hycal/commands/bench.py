@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from hycal.bench.settings import SAMPLING, list_settings, load_setting, load_settings
+from hycal.bench.setting_form import SAMPLING
+from hycal.bench.settings import list_settings, load_setting, load_settings
 from hycal.commands._options import Cluster, Force
 from hycal.commands._output import plain, print_line, print_table, progress, report_errors
 from hycal.errors import HyCalError
@@ -115,19 +116,19 @@ def embed_command(
 
     console = Console()
     names = dict.fromkeys(data_set for name in settings for data_set in load_setting(name).data_sets)
-    model = load_encoder(encoder)
-    wanted = [name for name in names if not is_embedded(name, out, model)]
+    loaded = load_encoder(encoder)
+    wanted = [name for name in names if not is_embedded(name, out, loaded)]
     folders = {name: find_copy(name, root.expanduser()) for name in wanted}  # all, before hours of work on the first
-    with EmbeddingCache.of(model, embeddings_folder()) as store:
+    with EmbeddingCache.of(loaded, embeddings_folder()) as store:
         for name, folder in folders.items():
-            domain, skipped = embed_domain(name, folder, model, store=store)
+            domain, skipped = embed_domain(name, folder, loaded, store=store)
             for skip in skipped:
                 print_line(console, f"{skip.name}: {skip.reason}", label="skipped", style="yellow", separator=" ")
             path = write_domain(out, domain)
             counts = f"{len(domain.train_y):,} to learn from, {len(domain.test_y):,} to test on"
             print_line(console, f"{path}: {counts}")
-    if not model.has_text:
-        print_line(console, f"{model.name} has no text tower: methods will use images alone")
+    if not loaded.has_text:
+        print_line(console, f"{loaded.name} has no text tower: methods will use images alone")
 
 
 @app.command("report")

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands._inputs import DEFAULT_ENCODER, embed_images, load_encoder
+from hycal.commands._inputs import DEFAULT_ENCODER, embed_images
 from hycal.commands._options import (
     BackendName,
     CacheFolder,
@@ -63,16 +63,18 @@ def embed_command(
 
     Example: hycal embed photos --encoder clip-vit-b16-w8 --out photos.npz
     """
+    from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
+
     console = Console(stderr=True)
     library = check_backend(backend)
     if out.suffix != ".npz":
         raise HyCalError(f"--out is {out}; expected a name that ends in .npz.")
     check_table_target(out, force=force)
     images = _without_results(list_images(source, outside=outside), source, out)
-    model = load_encoder(encoder, weights, library)
-    way = _on_cluster(encoder, weights, library, cluster) if cluster else partial(embed, encoder=model)
+    loaded = load_encoder(encoder, weights=weights, backend=library)
+    way = _on_cluster(encoder, weights, library, cluster) if cluster else partial(embed, encoder=loaded)
     result = embed_images(
-        [image.source for image in images], model, cache, summary=console, way=partial(way, batch=batch)
+        [image.source for image in images], loaded, cache, summary=console, way=partial(way, batch=batch)
     )
     report = write_skipped(out, result.skipped, force=force)
     if report is not None:
@@ -80,8 +82,8 @@ def embed_command(
         print_line(console, f"all skipped files with their reasons: {report}")
     if not len(result.rows):
         raise HyCalError(f"None of the {len(images)} files in {source} is an image that can be used.")
-    write_table(out, embedding_table(images, result, model), force=force)
-    print_line(console, f"{out}: {len(result.rows):,} embeddings of {model.dimension} numbers")
+    write_table(out, embedding_table(images, result, loaded), force=force)
+    print_line(console, f"{out}: {len(result.rows):,} embeddings of {loaded.dimension} numbers")
     if strict and result.skipped:
         raise typer.Exit(FOUND_SOMETHING)
 

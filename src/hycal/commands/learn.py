@@ -98,8 +98,8 @@ def learn_command(
         return
     if doubtful and not yes:
         ask_or_stop("Are these the classes to learn?")
-    project, tower = _open(model, encoder, weights, method)
-    receipt = _learn(Learner(project, tower), tower, images, cache, thumbnails, quiet=quiet)
+    project, loaded = _open(model, encoder, weights, method)
+    receipt = _learn(Learner(project, loaded), loaded, images, cache, thumbnails, quiet=quiet)
     receipt = replace(receipt, skipped=(*left_out.all, *receipt.skipped))
     print_receipt(project, receipt, as_json=as_json)
     if strict and receipt.skipped:
@@ -145,7 +145,7 @@ def _whole_label(state: State, name: str) -> str:
         check_class_name(label)
         return label
     raise HyCalError(
-        f"{name!r} is no class of this model. For a new class name its domain too: "
+        f"{name!r} is not a class of this model. For a new class name its domain too: "
         f"{class_label(domains[0] if domains else 'flower', name)}. Domains so far: {', '.join(domains) or 'none'}."
     )
 
@@ -173,7 +173,7 @@ def _show_classes(folder: Path, images: list[LabelledImage], doubtful: list[str]
 
 def _learn(
     learner: Learner,
-    tower: Encoder,
+    loaded: Encoder,
     images: list[LabelledImage],
     cache: Path | None,
     thumbnails: bool,
@@ -182,7 +182,7 @@ def _learn(
 ) -> Receipt:
     began = time.monotonic()
     console = Console(stderr=True, quiet=quiet)
-    with embedding_cache(tower, cache) as store, embedding_progress(console, total=len(images)) as watch:
+    with embedding_cache(loaded, cache) as store, embedding_progress(console, total=len(images)) as watch:
         embedded = learner.embed(
             [image.source for image in images],
             names=[image.name for image in images],
@@ -198,7 +198,7 @@ def _learn(
     receipt = learner.learn(embedded.labelled([image.label for image in images]))
     print_line(
         console,
-        f"{plural(embedded.encoded, 'file')} embedded with {tower.name} in {ready - began:.1f} s, "
+        f"{plural(embedded.encoded, 'file')} embedded with {loaded.name} in {ready - began:.1f} s, "
         f"{len(embedded.examples) - embedded.encoded:,} known already, learned in {time.monotonic() - ready:.2f} s",
     )
     return replace(receipt, skipped=(*embedded.skipped, *receipt.skipped))

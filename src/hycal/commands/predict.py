@@ -32,7 +32,8 @@ def predict_command(
         typer.Option(
             "--unknown",
             metavar="ERROR",
-            help="Images that fit no learned class are marked, and by error this share of others: 0.05. 0 marks none.",
+            help="Mark images that fit no learned class. ERROR is the share of known images that may be marked by "
+            "mistake, 0.05 by default; 0 marks none.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and image.")] = False,
@@ -46,7 +47,7 @@ def predict_command(
 
     An image that fits no learned class is said to be unlike anything learned, before the nearest classes are named.
 
-    A file that is no image gets its reason instead of an answer. Embeddings of folders are cached.
+    A file that cannot be read as an image gets the reason instead of an answer. Embeddings of folders are cached.
 
     Ends with 0, with 1 if no file could be answered, with 3 under --strict if any could not.
 
@@ -63,14 +64,14 @@ def predict_command(
     for path in images:
         if not path.exists():
             raise HyCalError(f"There is no file or folder {path}. Check the path.")
-    tower = encoder_of(project.state, encoder, weights)
+    loaded = encoder_of(project.state, encoder, weights)
     predictor = Predictor(project.state, top, why, error or None)
     predictor.check()
     write = _write_json if as_json else _csv_writer(marks=bool(error)) if as_csv else _people_writer(why)
     done = skipped = 0
     cached = any(path.is_dir() for path in images)
-    with embedding_cache(tower, cache) if cached else nullcontext() as store:
-        for item in predictor.predict(_files(images), tower, store=store):
+    with embedding_cache(loaded, cache) if cached else nullcontext() as store:
+        for item in predictor.predict(_files(images), loaded, store=store):
             done, skipped = done + 1, skipped + (item.problem is not None)
             write(item)
     if not done:

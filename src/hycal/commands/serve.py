@@ -1,4 +1,4 @@
-"""`hycal serve`: a page and an API in front of one model."""
+"""`hycal serve`: a page and an HTTP API for one model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def serve_command(
 
     limit_heaps()
     access = Access.safe(host, token)
-    project, tower, problem = _open(model, encoder, weights, method)
+    project, loaded, problem = _open(model, encoder, weights, method)
     check_port(access, port)
     console = Console(stderr=True)
     state = project.state
@@ -61,7 +61,7 @@ def serve_command(
     if problem:
         print_line(console, f"embeddings only: {problem}", label="warning", style="yellow")
     print_line(console, link(access, port), label="open", style="green")
-    run(Service(project, tower, why_no_encoder=problem), access, port)
+    run(Service(project, loaded, why_no_encoder=problem), access, port)
 
 
 def _open(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hycal.data.readers import ListedImage
 from hycal.data.samples import ImageSet, Sample, Split
 from hycal.embedding.pipeline import embed
-from hycal.embedding.store import Embedded, EmbeddingStore, Skipped, Tick, space_of
+from hycal.embedding.store import Embedded, EmbeddingStore, Skipped, Tick, space_fingerprint
 from hycal.embedding.table import EmbeddingTable
 from hycal.encoders.encoder import Encoder
 from hycal.validation import Floats
@@ -98,5 +98,5 @@ def embedding_table(images: Sequence[ListedImage], result: Embedded, encoder: En
         domains=np.array([image.domain for image in kept], dtype=np.str_),
         splits=np.array([image.split for image in kept], dtype=np.str_),
         encoder=encoder.name,
-        fingerprint=space_of(encoder),
+        fingerprint=space_fingerprint(encoder),
     )

@@ -100,7 +100,7 @@ def places_of_drop(files: Mapping[Folders, int]) -> dict[Folders, Place]:
 
 
 def _without_split(folders: Folders) -> tuple[Split, Folders]:
-    """Return the first split among the first three folders, and the other folders; a folder alone is no split."""
+    """Return the first split among the first three folders, and the other folders; a folder alone is not a split."""
     names = tuple(map(normal_name, folders))
     for position, name in enumerate(names[:3]):
         split = split_of(name)

@@ -28,9 +28,9 @@ from hycal.embedding.index import (
     drop_damaged_entries,
     open_index,
     reading,
-    writing,
+    transaction,
 )
-from hycal.embedding.store import space_of
+from hycal.embedding.store import space_fingerprint
 from hycal.encoders.encoder import Encoder
 from hycal.encoders.files import cache_dir
 from hycal.errors import HyCalError
@@ -54,7 +54,7 @@ class EmbeddingCache:
     folder : path
         Made if missing.
     fingerprint : str
-        The space, as `space_of` names it; rows of other spaces are invisible.
+        The space, as `space_fingerprint` names it; rows of other spaces are invisible.
     dimension : int
         Width of the rows.
 
@@ -81,7 +81,7 @@ class EmbeddingCache:
         self._shards = _shard_folder(self.folder, fingerprint)
         try:
             self._space = self._enter_space()
-            with writing(self._index, self.folder):
+            with transaction(self._index, self.folder):
                 self._shards.mkdir(parents=True, exist_ok=True)
                 self._drop_damaged()
         except BaseException:
@@ -91,7 +91,7 @@ class EmbeddingCache:
     @classmethod
     def of(cls, encoder: Encoder, folder: str | os.PathLike[str]) -> Self:
         """Open the cache in `folder` for the space of `encoder`."""
-        return cls(folder, fingerprint=space_of(encoder), dimension=encoder.dimension)
+        return cls(folder, fingerprint=space_fingerprint(encoder), dimension=encoder.dimension)
 
     def __enter__(self) -> Self:
         return self
@@ -147,7 +147,7 @@ class EmbeddingCache:
             )
         if not len(keys):
             return
-        with writing(self._index, self.folder):
+        with transaction(self._index, self.folder):
             _write_shard(self._index, self._space, self._shards, keys, rows)
 
     def _places(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
@@ -174,7 +174,7 @@ class EmbeddingCache:
         return rows
 
     def _enter_space(self) -> int:
-        with writing(self._index, self.folder):
+        with transaction(self._index, self.folder):
             row = self._index.execute(
                 "SELECT id, dimension FROM spaces WHERE fingerprint = ?", (self.fingerprint,)
             ).fetchone()
@@ -222,14 +222,14 @@ def forget_images(folder: Path, keys: Iterable[bytes]) -> int:
     index = open_index(folder / INDEX)
     try:
         index.execute("PRAGMA secure_delete = ON")
-        with writing(index, folder):
+        with transaction(index, folder):
             for (space,) in index.execute("SELECT id FROM spaces").fetchall():
                 drop_damaged_entries(index, space)
             before = index.total_changes
             index.executemany("DELETE FROM images WHERE content = ?", wanted)
             removed = index.total_changes - before
             _rewrite_shards(index, folder)
-        with writing(index, folder):  # nobody else writes a shard now
+        with transaction(index, folder):  # nobody else writes a shard now
             named = index.execute("SELECT fingerprint, sha256 FROM shards JOIN spaces ON spaces.id = space").fetchall()
             kept = {_shard_folder(folder, fingerprint) / f"{digest}.npy" for fingerprint, digest in named}
             return removed + _forget_files(folder, kept, wanted)

@@ -35,7 +35,7 @@ _SEAL_COLUMN = "ALTER TABLE shards ADD COLUMN seal TEXT NOT NULL DEFAULT ''"  # 
 
 
 @contextlib.contextmanager
-def writing(index: sqlite3.Connection, folder: Path) -> Iterator[None]:
+def transaction(index: sqlite3.Connection, folder: Path) -> Iterator[None]:
     """Hold the write lock of the index during one transaction; roll back on an error."""
     try:
         index.execute("BEGIN IMMEDIATE")

@@ -23,7 +23,7 @@ from PIL import Image
 from hycal.embedding.decoding import MOST_PIXELS, TOO_LARGE, pillow_quiet
 from hycal.embedding.preparation import ImageOrder, Prepare, prepare
 from hycal.embedding.sources import ImageSource, content_hash
-from hycal.embedding.store import Embedded, EmbeddingStore, MemoryStore, Outcomes, Tick, space_of
+from hycal.embedding.store import Embedded, EmbeddingStore, MemoryStore, Outcomes, Tick, space_fingerprint
 from hycal.embedding.thumbnails import Thumbnails
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
@@ -152,7 +152,7 @@ def _open_run(
 
 
 def _check_space(store: EmbeddingStore, encoder: Encoder) -> None:
-    space = space_of(encoder)
+    space = space_fingerprint(encoder)
     if store.fingerprint != space:
         raise HyCalError(
             f"The store holds rows of {store.fingerprint!r}, but encoder {encoder.name!r} gives {space!r}. "

@@ -1,6 +1,6 @@
 """From the content of one image to the input of an encoder and a thumbnail: here, or in a worker process.
 
-A server decodes what strangers send. A decoder is a large C program, so it runs in a worker with a limit on memory and
+A server decodes untrusted images. A decoder is a large C program, so it runs in a worker with a limit on memory and
 on processor time: an image that exhausts them, or crashes the decoder, costs its own answer and nothing else. The
 worker receives the content and returns arrays and text, never a pickle. Files that a user names are decoded in the
 process itself, which saves the way between two processes.
@@ -74,7 +74,7 @@ def prepare(content: Content, order: ImageOrder) -> PreparedImage:
 
 
 def isolated() -> Prepare:
-    """Return the safest way to prepare images of strangers: in workers, where the platform can limit a process."""
+    """Return the safest way to prepare untrusted images: in workers, where the platform can limit a process."""
     return prepare if sys.platform == "win32" else workers().prepare
 
 

@@ -20,7 +20,7 @@ from hycal.embedding.cache import EmbeddingCache
 from hycal.embedding.decoding import MOST_PIXELS, TOO_LARGE
 from hycal.embedding.pipeline import BATCH, embed
 from hycal.embedding.sources import ImageError, ImageFile, ImageSource, content_hash
-from hycal.embedding.store import Embedded, Outcomes, Tick, space_of
+from hycal.embedding.store import Embedded, Outcomes, Tick, space_fingerprint
 from hycal.encoders.catalog import Backend
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
@@ -150,9 +150,10 @@ def _write_shard(
 ) -> Mapping[bytes, str]:
     """Embed the images of `shard` into its file; return the reason for each image without an embedding, by hash."""
     encoder = load()
-    if space_of(encoder) != space:
+    here = space_fingerprint(encoder)
+    if here != space:
         raise HyCalError(
-            f"A worker's encoder {encoder.name!r} gives {space_of(encoder)!r}, but this run is about {space!r}. "
+            f"A worker's encoder {encoder.name!r} gives {here!r}, but this run is about {space!r}. "
             "Rows of two encoders cannot be compared: put the same weights and the same hycal on every worker."
         )
     result = embed(shard.sources, encoder, batch=batch, threads=1, most_pixels=most_pixels)

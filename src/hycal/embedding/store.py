@@ -15,7 +15,7 @@ from hycal.encoders.encoder import Encoder
 from hycal.validation import Floats
 
 
-def space_of(encoder: Encoder) -> str:
+def space_fingerprint(encoder: Encoder) -> str:
     """Return the name of an embedding space: the encoder's fingerprint and the version of the decoder."""
     return f"{encoder.fingerprint}/decoder-{DECODER}"
 
@@ -25,7 +25,7 @@ class EmbeddingStore(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """The space, as `space_of` names it."""
+        """The space, as `space_fingerprint` names it."""
 
     def known(self) -> set[bytes]:
         """Return the content hashes that have a row."""
@@ -41,7 +41,7 @@ class MemoryStore:
     """A store in memory, for a few images that are embedded once."""
 
     def __init__(self, encoder: Encoder) -> None:
-        self.fingerprint = space_of(encoder)
+        self.fingerprint = space_fingerprint(encoder)
         self._dimension = encoder.dimension
         self._rows: dict[bytes, Floats] = {}
 

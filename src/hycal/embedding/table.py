@@ -96,7 +96,7 @@ def skipped_report(table: Path) -> Path:
 def write_skipped(table: Path, skipped: Sequence[Skipped], *, force: bool = False) -> Path | None:
     """Write the report beside the table and return its path; if no file was skipped, remove an old report.
 
-    `force` replaces or removes a file that is no such report.
+    `force` replaces or removes a file that is not such a report.
     """
     report, mark = skipped_report(table), b"" if force else _REPORT_HEAD
     if not skipped:
@@ -113,7 +113,7 @@ def is_table(path: str | os.PathLike[str]) -> bool:
     try:
         with zipfile.ZipFile(path) as file:
             return {"rows.npy", "encoder.npy", "fingerprint.npy"} <= set(file.namelist())
-    except Exception:  # zipfile raises errors of any type for a file that is no zip
+    except Exception:  # zipfile raises errors of any type for a file that is not a zip
         return False
 
 

@@ -64,7 +64,7 @@ def drift(
     if not len(y):
         return NO_DRIFT
     labels = classifier.classes_
-    alone = classifier.knowing(classifier.records_.forget(labels[~own].tolist()))
+    alone = classifier.with_records(classifier.records_.forget(labels[~own].tolist()))
     kept = labels[own]
     before, after = alone.decision_function(X), classifier.decision_function(X, classes=kept.tolist())
     was_right, is_right = kept[before.argmax(axis=1)] == y, answers == y

@@ -226,7 +226,7 @@ def uncalibrated(classifier: IncrementalClassifier) -> IncrementalClassifier:
     if classifier.direction_only is not None:
         plain = copy.copy(classifier)
         return plain.set_params(**classifier.direction_only)
-    mean = NCM().knowing(classifier.records_.with_memo({}))
+    mean = NCM().with_records(classifier.records_.with_memo({}))
     mean.encoder_ = classifier.encoder_
     return mean
 

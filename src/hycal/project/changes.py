@@ -27,7 +27,7 @@ from hycal.project.state import (
     now,
 )
 from hycal.state.steps import Step
-from hycal.validation import Floats, Label, check_label, check_one_kind, normal_name
+from hycal.validation import Floats, Label, ModelKind, check_label, check_mergeable, check_one_kind, normal_name
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,10 @@ class Receipt:
 
 _UNIT = 1e-4
 
-Outcome = tuple[State, Receipt]
+Change = tuple[State, Receipt]
 
 
-def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Outcome:
+def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Change:
     """Learn images; an image that the project knows already is skipped.
 
     Parameters
@@ -93,7 +93,7 @@ def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats]
     return _step(state, changes, "learn", what, counts, skipped, memo=memo_after(state, changes, fresh))
 
 
-def correct(state: State, example: Example, label: str, texts: Mapping[str, Floats] | None = None) -> Outcome:
+def correct(state: State, example: Example, label: str, texts: Mapping[str, Floats] | None = None) -> Change:
     """Learn an image as `label`, and forget it as any other class."""
     known, label = state.label_of.get(example.identity), str(own_labels(state, [label])[label])
     if known == label:
@@ -109,7 +109,7 @@ def correct(state: State, example: Example, label: str, texts: Mapping[str, Floa
     return _step(state, {**taken, label: grown}, "correct", what, {label: 1}, memo=memo)
 
 
-def forget(state: State, target: Target) -> Outcome:
+def forget(state: State, target: Target) -> Change:
     """Forget classes or images: the model becomes the one that never learned them."""
     changes: dict[Label, ClassExamples | None] = {}
     for label, identities in target.images.items():
@@ -118,7 +118,7 @@ def forget(state: State, target: Target) -> Outcome:
     return _step(state, changes, "forget", describe_counts(counts), counts)
 
 
-def rename(state: State, old: Target, new: str) -> Outcome:
+def rename(state: State, old: Target, new: str) -> Change:
     """Rename a class, or every class of a domain. Predictions change only in that name."""
     names = _new_names(state, old, new)
     if all(label == renamed for label, renamed in names.items()):
@@ -137,9 +137,9 @@ def rename(state: State, old: Target, new: str) -> Outcome:
     return _step(state, changes, "rename", f"{old.name} to {new}", counts, memo=memo)
 
 
-def merge(state: State, other: State) -> Outcome:
+def merge(state: State, other: State) -> Change:
     """Learn every image of `other`; an image that both have counts once."""
-    _check_alike(state, other)
+    check_mergeable(_kind(state), _kind(other))
     arrivals = [
         Arrival(label, example)  # type: ignore[arg-type]
         for label, class_ in other.classes.items()
@@ -160,14 +160,16 @@ def merge(state: State, other: State) -> Outcome:
     return _step(state, changes, "merge", what, counts, skipped, memo={**other.memo, **state.memo})
 
 
-def undo(state: State, *, expected: str | None = None, when: str = "") -> Outcome:
+def undo(state: State, *, expected: str | None = None, when: str = "") -> Change:
     """Reverse the last change that can be reversed: the model is the earlier one, to the byte.
 
     If `expected` is given, only if it names that change; so an undo that is sent again reverses nothing else.
     """
     entry = last_undoable(state.history)
     if entry is None or entry.undo is None:
-        raise HyCalError("There is nothing to undo: no change was made yet, or the earlier ones are out of reach.")
+        raise HyCalError(
+            "There is nothing to undo: no change was made yet, or the undo data of earlier changes is gone."
+        )
     if expected not in (None, entry.id):
         raise MovedOnError(
             f"The next undo would take back {entry.id} ({entry.action}: {entry.what}), not {expected}, so nothing was "
@@ -187,7 +189,7 @@ def undo(state: State, *, expected: str | None = None, when: str = "") -> Outcom
     return following, replace(receipt, change=following.history[-1].id)
 
 
-def redo(state: State) -> Outcome:
+def redo(state: State) -> Change:
     """Make the change again that the last undo took back; only undos and redos may have been made since."""
     entry = last_redoable(state.history)
     if entry is None or entry.undo is None:
@@ -224,7 +226,7 @@ def _step(
     skipped: Iterable[Skipped] = (),
     *,
     memo: Mapping[str, object] | None = None,
-) -> Outcome:
+) -> Change:
     if not changes:
         return state, replace(_unchanged(state, action, what), skipped=tuple(skipped))
     check_one_kind(label for label, class_ in {**state.classes, **changes}.items() if class_ is not None)
@@ -265,7 +267,7 @@ def _class_with(state: State, label: Label, examples: Sequence[Example], texts: 
     _check_rows(state, examples)
     old = state.classes.get(label)
     if old is not None:
-        return old.adding(examples)
+        return old.with_examples(examples)
     return ClassExamples.of(split_label(label)[0], examples, texts.get(str(label)))
 
 
@@ -320,21 +322,9 @@ def _new_names(state: State, old: Target, new: str) -> dict[Label, str]:
     return names
 
 
-def _check_alike(state: State, other: State) -> None:
-    mine, theirs = type(state.classifier).__name__, type(other.classifier).__name__
-    if mine != theirs:
-        raise HyCalError(
-            f"Cannot merge a {theirs} model into a {mine} model; expected the same method. Nothing changed."
-        )
-    if state.space.dimension != other.space.dimension or (
-        None not in (state.space.fingerprint, other.space.fingerprint)
-        and state.space.fingerprint != other.space.fingerprint
-    ):
-        raise HyCalError(
-            f"Cannot merge: one model was learned with encoder {state.space.name!r} ({state.space.fingerprint}), the "
-            f"other with {other.space.name!r} ({other.space.fingerprint}). Their embeddings cannot be compared; learn "
-            "the images of one again with the other's encoder."
-        )
+def _kind(state: State) -> ModelKind:
+    space = state.space
+    return ModelKind(type(state.classifier).__name__, space.dimension, space.fingerprint, space.name)
 
 
 def describe_counts(counts: Mapping[Label, int]) -> str:
@@ -351,7 +341,7 @@ def _classes(counts: Mapping[Label, int]) -> str:
     return next(iter(map(str, counts))) if len(counts) == 1 else f"{len(counts):,} classes"
 
 
-def forget_for_good(state: State, name: str) -> Outcome:
+def forget_for_good(state: State, name: str) -> Change:
     """Forget a class, a domain or an image, also one that is only in the undo data because it was forgotten before.
 
     All undo data is removed. The history keeps the hashes of earlier models.
@@ -373,7 +363,7 @@ def _find_in_undo(state: State, name: str) -> Target | None:
     return None
 
 
-def _record_erasure(state: State, former: Target) -> Outcome:
+def _record_erasure(state: State, former: Target) -> Change:
     """Return the same model with a history entry about images that were forgotten before."""
     counts = {
         label: sum(identity not in state.label_of for identity in identities)

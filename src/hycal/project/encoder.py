@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from hycal.embedding.store import space_of
+from hycal.embedding.store import space_fingerprint
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project.labels import split_label
@@ -15,9 +15,9 @@ from hycal.validation import Floats, Label, unit_rows
 _PROMPT = "a photo of a {}."
 
 
-def space(encoder: Encoder) -> Space:
+def encoder_space(encoder: Encoder) -> Space:
     """Return the space that an encoder embeds into."""
-    return Space(encoder.name, space_of(encoder), encoder.dimension)
+    return Space(encoder.name, space_fingerprint(encoder), encoder.dimension)
 
 
 def encoder_of(state: State, name: str | None, weights: Path | None) -> Encoder:
@@ -51,7 +51,7 @@ def encoder_of(state: State, name: str | None, weights: Path | None) -> Encoder:
 
 def check_encoder(state: State, encoder: Encoder) -> None:
     """Refuse an encoder whose embeddings cannot be compared with those in the project."""
-    here, theirs = state.space, space(encoder)
+    here, theirs = state.space, encoder_space(encoder)
     if here.fingerprint not in (None, theirs.fingerprint, encoder.fingerprint) or here.dimension != theirs.dimension:
         raise HyCalError(
             f"This model was learned in the space {here.fingerprint!r} of encoder {here.name!r} ({here.dimension} "

@@ -87,7 +87,7 @@ class ClassExamples:
             digest.update(self.text.tobytes())
         return digest.digest()
 
-    def adding(self, examples: Iterable[Example]) -> ClassExamples:
+    def with_examples(self, examples: Iterable[Example]) -> ClassExamples:
         """Return the class with more examples."""
         return ClassExamples.of(self.domain, (*self.examples, *examples), self.text)
 

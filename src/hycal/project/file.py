@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.classifiers.loading import model_of
+from hycal.classifiers.loader import model_of
 from hycal.errors import ModelFileError
 from hycal.project.examples import ClassExamples, Example
 from hycal.project.state import History, HistoryEntry, Space, State, Undo
@@ -82,7 +82,7 @@ def state_of(content: Content) -> State:
         project = content.manifest.get("project", {})
         name, version = project.get("encoder_name", ""), project.get("version", 0)
         if not isinstance(name, str) or type(version) is not int or version < 0:
-            raise TypeError("the encoder's name is no text, or the version no number of changes")
+            raise TypeError("the encoder's name is not text, or the version is not a number of changes")
         pool = _pool(content)
         classes = _live(records, pool)
         history = _history(project.get("history", []), pool, version, classes)
@@ -136,12 +136,12 @@ def _live(records: Records, pool: Pool) -> dict[Label, ClassExamples]:
 def _entry_of(plain: Mapping[str, Any], pool: Pool, number: int) -> HistoryEntry:
     values = {name: plain[name] for name in _ENTRY}
     if not all(isinstance(value, str) for value in values.values()):
-        raise TypeError("a history entry has a field that is no text")
+        raise TypeError("a history entry has a field that is not text")
     undo = plain.get("undo")
     if undo is None:
         return HistoryEntry(**values, number=number)
     if not isinstance(undo["memo"], dict):
-        raise TypeError("the memo of an undo is no object")
+        raise TypeError("the memo of an undo is not an object")
     return HistoryEntry(**values, undo=Undo(pool.decode_classes(undo["shelves"]), undo["memo"]), number=number)
 
 
@@ -180,7 +180,7 @@ class Pool:
         """Return the class of the plain numbers that `encode_class` returned."""
         numbers, text, domain = plain["examples"], plain["text"], plain["domain"]
         if not isinstance(domain, str) or not all(_is_number(n) for n in [*numbers, *([] if text is None else [text])]):
-            raise ValueError("a class has a number that is none, or a domain that is no text")
+            raise ValueError("a class has a number that is not one, or a domain that is not text")
         if not numbers and text is None:
             raise ValueError("a class has neither images nor a text")
         check_label(domain)

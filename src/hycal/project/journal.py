@@ -2,7 +2,7 @@
 
 A frame is a head, its content, and an end. The content is a safetensors file with what changed between one version of
 the project and the next. The head is a mark, the length of the content, and a checksum of both; the end is the SHA-256
-of head and content, and a mark. So a frame that was cut off, which never counted, is told from one that was damaged,
+of head and content, and a mark. So a frame that was cut off, which never counted, differs from one that was damaged,
 which is an error. Replay ignores frames already in the model file: a journal that was not removed in time does no harm.
 """
 
@@ -176,9 +176,9 @@ def _header(content: bytes, source: Path) -> dict[str, Any]:
         length = int.from_bytes(content[:_LENGTH], "little")
         header: dict[str, Any] = parse_json(parse_json(content[_LENGTH : _LENGTH + length])["__metadata__"][_KEY])
         if type(header["version"]) is not int or [type(field) for field in header["entry"]] != [str] * 5:
-            raise TypeError("a version that is no number, or an entry that is no text")
+            raise TypeError("a version that is not a number, or an entry that is not text")
         if not isinstance(header["memo"], dict):
-            raise TypeError("a memo that is no object")
+            raise TypeError("a memo that is not an object")
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(
             f"The journal {source} has a malformed frame: {error!r}. {_ADVICE.format(source)}"

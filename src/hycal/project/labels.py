@@ -29,7 +29,7 @@ def split_label(label: Label) -> tuple[str, str]:
 def check_class_name(label: str) -> None:
     """Refuse labels that are not `domain/class`, too long, or not printable."""
     if not all(map(_is_name, split_label(label))):
-        raise HyCalError(f"{label!r} is no class; expected domain/class, such as flower/tulip.")
+        raise HyCalError(f"{label!r} is not a class; expected domain/class, such as flower/tulip.")
     check_length(label)
 
 
@@ -37,7 +37,7 @@ def check_name(name: str) -> None:
     """Refuse a name that a domain, or a class without its domain, cannot have."""
     if not _is_name(name) or "/" in name:
         raise HyCalError(
-            f"{name!r} is no name; expected characters that can be seen, no slash, and no space at either end."
+            f"{name!r} cannot be a name; expected visible characters, no slash, and no space at either end."
         )
 
 

@@ -13,7 +13,7 @@ from scipy.special import bdtr
 from hycal.base import IncrementalClassifier
 from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
-from hycal.project.changes import Outcome, Receipt, describe_counts, memo_after
+from hycal.project.changes import Change, Receipt, describe_counts, memo_after
 from hycal.project.evaluation import Score
 from hycal.project.state import Space, State
 from hycal.state.records import Records
@@ -40,7 +40,7 @@ def empty_state(
     kind = METHODS.find(method)
     classifier = _method(kind, {**({} if has_text else kind.without_text or {}), **(parameters or {})})
     classifier.encoder_ = space.fingerprint
-    return State(classifier.knowing(Records({})), {}, space)
+    return State(classifier.with_records(Records({})), {}, space)
 
 
 def _method(kind: type[IncrementalClassifier], parameters: Mapping[str, Any]) -> IncrementalClassifier:
@@ -81,7 +81,7 @@ class Trial:
         return Score(0, 0) if self.judged is None else Score(int(self.judged.hits.sum()), len(self.judged.hits))
 
 
-def remake(state: State, method: str) -> Outcome:
+def remake(state: State, method: str) -> Change:
     """Return the same images learned with `method` and its default parameters; the history starts again."""
     has_text = all(class_.text is not None for class_ in state.classes.values())
     empty = empty_state(state.space, has_text=has_text, method=method)

@@ -65,7 +65,7 @@ class Predictor:
     error: float | None = ERROR
 
     def check(self) -> None:
-        """Raise if `error` is no share, before any image is read."""
+        """Raise if `error` is not between 0 and 1, before any image is read."""
         if self.error is not None:
             check_share("error", self.error)
 

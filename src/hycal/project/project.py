@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hycal.base import IncrementalClassifier
-from hycal.classifiers.loading import load_classifier
+from hycal.classifiers.loader import load_classifier
 from hycal.errors import HyCalError, ModelFileError, MovedOnError, storing
 from hycal.project import changes
 from hycal.project.changes import Arrival, Receipt, forget_for_good
@@ -27,7 +27,7 @@ from hycal.project.lookup import find, image
 from hycal.project.state import State, lost_images
 from hycal.storage import model_file
 from hycal.storage.atomic import clear_drafts, real_file, sync_folder
-from hycal.storage.locks import SECONDS_TO_WAIT, LockedError, writing
+from hycal.storage.locks import SECONDS_TO_WAIT, LockedError, hold_lock
 from hycal.validation import Floats
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ class Project:
         """Write a new project file that holds `state`; an existing file is never replaced."""
         target = real_file(Path(path))
         check_folder(target)
-        with writing(target):
+        with hold_lock(target):
             if target.exists():
                 raise HyCalError(f"{target} exists already and is not replaced. Choose another name, or remove it.")
             _write_first(target, state)
@@ -136,7 +136,7 @@ class Project:
         seen = self._seen
         with (
             model_file.prepared(self.path, project_content(seen.state)) as install,
-            writing(self.path, seconds=self._seconds),
+            hold_lock(self.path, seconds=self._seconds),
             self._refreshing,
         ):
             self._renewed()
@@ -234,7 +234,7 @@ class Project:
         With `whole`, the file is written, and the journal is gone before: it holds what `step` may remove.
         """
         check_folder(self.path)
-        with writing(self.path, seconds=self._seconds):
+        with hold_lock(self.path, seconds=self._seconds):
             before = self.refresh()
             if whole and journal_of(self.path).exists():
                 self._settle()

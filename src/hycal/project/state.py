@@ -204,7 +204,7 @@ class State:
         classes = {**self.classes, **changes}
         kept = {label: class_ for label, class_ in classes.items() if class_ is not None}
         records = Records({label: class_.record for label, class_ in kept.items()}, self.memo if memo is None else memo)
-        other = replace(self, classifier=self.classifier.knowing(records), classes=kept)
+        other = replace(self, classifier=self.classifier.with_records(records), classes=kept)
         if "label_of" in vars(self) and len(self.label_of) == self.n_images:
             vars(other)["label_of"] = _labels_after(
                 self.label_of, [self.classes.get(label) for label in changes], changes

@@ -1,7 +1,7 @@
-"""Learning from many shards of samples, each wherever there is room: the merge of models is exact, so nothing is lost.
+"""Learning from many shards of samples in parallel: each gives a model, and the exact merge of models joins them.
 
-What a model keeps of a class is the set of its samples, in one canonical order. Where the samples were when they were
-learned, and in which order the shards came back, leaves no trace: the model is that of one process, to the byte.
+A model keeps the set of samples of each class in one canonical order. So it does not depend on which shard had a
+sample, nor on the order in which the shards came back: it is the model of one process, to the byte.
 """
 
 from __future__ import annotations

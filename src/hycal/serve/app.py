@@ -106,7 +106,7 @@ def _handler(status: int) -> Callable[[Request, Any], Awaitable[Response]]:
 
 
 async def _describe_refusal(request: Request, error: HTTPException) -> Response:
-    """Answer as the framework does. It says 400 whatever stops an upload; if the system did, it is no fault of it."""
+    """Answer as the framework does. It says 400 for every failed upload; an error of this system is a 5xx."""
     cause = error.__cause__
     if isinstance(cause, OSError):
         problem = StorageError(

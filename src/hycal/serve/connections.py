@@ -1,7 +1,7 @@
 """The connections of a server: how many there may be, how long each may wait, how large the head of a request may be.
 
 uvicorn reads requests with httptools, which knows none of these limits. They hold before any application code runs, so
-they hold for strangers without the token too. Whatever a connection waits for its client to do has a deadline. If there
+they hold for clients without the token too. Whatever a connection waits for its client to do has a deadline. If there
 are too many connections, a new one takes the place of the one whose deadline is nearest: silent connections make room
 for clients that ask, and idle ones that were useful before stay longest. A request that is being answered is never cut.
 """

@@ -62,7 +62,9 @@ class Access:
 
     def __post_init__(self) -> None:
         if self.token is None and not is_own(self.host):
-            raise HyCalError(f"Listening on {self.host}, others can reach the server, so it needs a token. Give one.")
+            raise HyCalError(
+                f"Programs on other machines can reach a server on {self.host}, and no token was given. Pass a token."
+            )
         if self.token is not None and (len(self.token) < SHORTEST_TOKEN or not self.token.isascii()):
             raise HyCalError(
                 f"The token has {len(self.token)} characters; expected {SHORTEST_TOKEN} ASCII characters or more. "
@@ -193,7 +195,7 @@ def _name(host: str) -> str:
 
 
 def _from_own_page(headers: Headers, host: str) -> bool:
-    """Whether a write comes from our page, or from a program that is no browser."""
+    """Whether a write comes from our page, or from a program other than a browser."""
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site not in (None, "same-origin", "none"):
         return False

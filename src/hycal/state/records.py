@@ -200,9 +200,9 @@ class Records:
         unseen = self.unseen
         if unseen:
             raise HyCalError(
-                f"{method} tells classes by their images, and {_listed(unseen)} "
+                f"{method} recognises classes by their images, and {_listed(unseen)} "
                 f"{'has' if len(unseen) == 1 else 'have'} none yet. Learn images with partial_fit, or use a method "
-                "that can tell a class by its text alone, such as ZeroShot. Nothing was changed."
+                "that scores a class by its text alone, such as ZeroShot. Nothing was changed."
             )
 
     def _check_kind(self, labels: Iterable[Label]) -> None:

@@ -51,7 +51,7 @@ def check_replaceable(target: Path, mark: bytes = b"") -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(status.st_mode):
-        raise HyCalError(f"{target} is no ordinary file, so it is not replaced. Choose another name.")
+        raise HyCalError(f"{target} is not an ordinary file, so it is not replaced. Choose another name.")
     if mark and status.st_size:
         with target.open("rb") as file:
             if mark not in file.read(_HEAD):

@@ -18,7 +18,7 @@ if sys.platform != "win32":
 
 SECONDS_TO_WAIT = 10.0
 _SECONDS_BETWEEN = 0.005
-_HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}  # what systems say of a lock that another program holds
+_HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}  # errors of systems for a lock that another program holds
 
 
 class LockedError(HyCalError):
@@ -26,7 +26,7 @@ class LockedError(HyCalError):
 
 
 @contextlib.contextmanager
-def writing(path: Path, *, seconds: float = SECONDS_TO_WAIT) -> Iterator[None]:
+def hold_lock(path: Path, *, seconds: float = SECONDS_TO_WAIT) -> Iterator[None]:
     """Hold the lock of the file at `path`; raise LockedError if another holder keeps it for `seconds`.
 
     The lock is on a hidden file beside it, because every change replaces the file itself.

@@ -190,7 +190,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no finite number")
+    raise ValueError(f"{constant} is not a finite number")
 
 
 def _finite(text: str) -> float:

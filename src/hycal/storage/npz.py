@@ -27,7 +27,7 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
 def _array(name: str, value: Any) -> npt.NDArray[Any]:
     # NumPy returns bytes for a member that is not an array.
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufSU":
-        raise ValueError(f"{name!r} is no array of numbers or text")
+        raise ValueError(f"{name!r} is not an array of numbers or text")
     if value.dtype.kind == "U" and value.nbytes:
         letters = np.frombuffer(value.tobytes(), np.dtype(np.uint32).newbyteorder(value.dtype.byteorder))
         if letters.max() > sys.maxunicode:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.base import IncrementalClassifier
-from hycal.classifiers.loading import load_classifier
+from hycal.classifiers.loader import load_classifier
 from hycal.errors import HyCalError
 from hycal.state.steps import LearningStep
 from hycal.testing.streams import Stream, learn

@@ -1,6 +1,6 @@
 """Cross-validation on learned samples: each is scored by a model that was derived without it.
 
-Leave-one-out in closed form keeps some of what all samples say (`hycal.algebra.hierarchy_held_out`), which with few
+Leave-one-out in closed form keeps some statistics of all samples (`hycal.algebra.hierarchy_held_out`), which with few
 samples is most of what is said. Here a model is derived again for each of at most five rounds, for every method, and
 nothing of a held-out sample is left in it. A round holds out every fifth sample of each class, or one of a class that
 has fewer; near-duplicates are held out together, and the last group of a class stays. A group counts as one sample.

@@ -1,8 +1,9 @@
 """Weights of evidence from the likelihood of held-out samples.
 
 The weights w maximise the likelihood of the right answers under softmax(sum_j w_j E_j). The problem is convex and has a
-few unknowns, so Newton's method with a line search solves it in about six steps. One matrix of evidence with one weight
-gives a temperature, 1/w. A quadratic penalty pulls w to a centre: it keeps w finite where every answer is right, and
+few unknowns, so Newton's method with a line search solves it in about six steps; the import of `scipy.optimize` alone
+takes longer, and published digits depend on these steps. One matrix of evidence with one weight
+gives a temperature, 1/w. A quadratic penalty keeps w near a centre: it keeps w finite where every answer is right, and
 near the centre where there are few samples.
 
     symbol  shape      meaning (J kinds of evidence, n held-out samples, C classes)
@@ -28,12 +29,12 @@ _MOST_HALVINGS = 30
 _CONVERGED = 1e-12  # relative gain of a step
 _SMALLEST = 1e-3  # least weight, in units of its centre
 _SMALLEST_SCALE = 1e-9  # least standard deviation of scores
-_WEAK = 1e-3  # nats: a pull that only keeps a temperature finite
+_WEAK = 1e-3  # nats: a penalty that only keeps a temperature finite
 
 
 @dataclass(frozen=True, eq=False)
-class Pull:
-    """The penalty strength/2 sum_j (w_j/centre_j - 1)^2, in nats."""
+class Penalty:
+    """The sum strength/2 sum_j (w_j/centre_j - 1)^2, in nats."""
 
     centre: Doubles
     strength: float
@@ -58,7 +59,7 @@ class _Loss:
 
     E: Doubles
     own: npt.NDArray[np.intp]
-    pull: Pull
+    penalty: Penalty
 
     def __call__(self, w: Doubles) -> tuple[float, Doubles]:
         """Return the loss, and P."""
@@ -68,16 +69,16 @@ class _Loss:
         totals = P.sum(axis=1)
         P /= totals[:, None]
         right = scores[np.arange(len(self.own)), self.own]
-        return float(self._ones @ (np.log(totals) - right)) + self.pull.value(w), P
+        return float(self._ones @ (np.log(totals) - right)) + self.penalty.value(w), P
 
     def newton_step(self, w: Doubles, P: Doubles) -> Doubles:
         """Return the inverse Hessian times the gradient at w."""
         PE = P * self.E
         means = PE.sum(axis=2)
         right = self.E[:, np.arange(len(self.own)), self.own]
-        slope = (means - right) @ self._ones + self.pull.slope(w)
+        slope = (means - right) @ self._ones + self.penalty.slope(w)
         squares = np.einsum("inc,jnc->ij", PE, self.E, optimize=True)
-        step: Doubles = np.linalg.solve(squares - means @ means.T + self.pull.curvature(), slope)
+        step: Doubles = np.linalg.solve(squares - means @ means.T + self.penalty.curvature(), slope)
         return step
 
     @cached_property
@@ -86,7 +87,7 @@ class _Loss:
         return np.ones(len(self.own))
 
 
-def fit_weights(evidence: npt.NDArray[np.floating], own: npt.NDArray[np.intp], pull: Pull) -> Doubles:
+def fit_weights(evidence: npt.NDArray[np.floating], own: npt.NDArray[np.intp], penalty: Penalty) -> Doubles:
     """Return the weights of evidence that make the right answers most likely, each at least 1/1000 of its centre.
 
     Parameters
@@ -94,26 +95,26 @@ def fit_weights(evidence: npt.NDArray[np.floating], own: npt.NDArray[np.intp], p
     evidence : ndarray of shape (J, n, C)
     own : ndarray of shape (n,)
         Column of the right answer of each row.
-    pull : Pull
+    penalty : Penalty
         Where weights go without data, and how strongly.
 
     Examples
     --------
-    Evidence that is right three times in four deserves odds of three.
+    Evidence that is right three times in four gets odds of three.
 
     >>> evidence = np.array([[[1.0, 0.0]] * 4])
-    >>> w = fit_weights(evidence, np.array([0, 0, 0, 1]), Pull(np.ones(1), 1e-9))
+    >>> w = fit_weights(evidence, np.array([0, 0, 0, 1]), Penalty(np.ones(1), 1e-9))
     >>> round(float(np.exp(w[0])), 3)
     3.0
     """
     E = evidence.astype(np.float64)
     E -= E.max(axis=2, keepdims=True)
-    loss, w = _Loss(E, own, pull), pull.centre.copy()
+    loss, w = _Loss(E, own, penalty), penalty.centre.copy()
     value, P = loss(w)
     for _ in range(_MOST_STEPS):
         step = loss.newton_step(w, P)
         for halvings in range(_MOST_HALVINGS):
-            tried = np.maximum(w - step * 0.5**halvings, _SMALLEST * pull.centre)
+            tried = np.maximum(w - step * 0.5**halvings, _SMALLEST * penalty.centre)
             tried_value, tried_P = loss(tried)
             if tried_value <= value:
                 break
@@ -128,4 +129,4 @@ def fit_weights(evidence: npt.NDArray[np.floating], own: npt.NDArray[np.intp], p
 def best_temperature(scores: Doubles, own: npt.NDArray[np.intp]) -> float:
     """Return the temperature by which scores, (n, C), must be divided to make the right answers most likely."""
     scale = max(float(np.mean(scores.std(axis=1))), _SMALLEST_SCALE)
-    return float(1.0 / fit_weights(scores[None], own, Pull(np.array([1.0 / scale]), _WEAK))[0])
+    return float(1.0 / fit_weights(scores[None], own, Penalty(np.array([1.0 / scale]), _WEAK))[0])

@@ -91,7 +91,7 @@ class Familiarity:
     def of(cls, learned: Records) -> Familiarity:
         """Measure held-out samples, spread evenly over classes; every class must have samples."""
         if not learned.by_label:
-            raise HyCalError("No class has images yet, so nothing can be told from the unknown. Learn some first.")
+            raise HyCalError("No class has images yet, so no image can be called known or unknown. Learn images first.")
         records = distinct(learned)
         similarity = ClassSimilarity.of(records)
         rows = spread_rows(records, np.arange(len(records.counts)), _HELD_OUT)

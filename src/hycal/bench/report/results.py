@@ -54,7 +54,7 @@ UNRANKED = ("last:sigma", "average:sigma", "lead")
 _TABLE = ("setting", "order", "protocol")
 #: Entries of a manifest that must be equal in all runs of a table, or in those of one seed or one method of it.
 #: The hash of the embeddings covers their text; the name of the setting covers its sampling. The random state of a
-#: method is no entry of its parameters here: it is drawn by the seed.
+#: method is left out of its parameters here: the seed of the run decides it.
 _SAME = {
     "domains": _TABLE,
     "embeddings": _TABLE,

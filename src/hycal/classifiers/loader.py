@@ -29,7 +29,9 @@ def model_of(content: Content) -> IncrementalClassifier:
     classifier = _empty(content.manifest.get("method"), content.manifest.get("parameters"))
     encoder = content.manifest.get("encoder")
     if encoder is not None and not isinstance(encoder, str):
-        raise ModelFileError("The model file is malformed: the encoder fingerprint is no text. Restore it from a copy.")
+        raise ModelFileError(
+            "The model file is malformed: the encoder fingerprint is not text. Restore it from a copy."
+        )
     try:
         classifier.install(records_of(content))
     except ModelFileError:
