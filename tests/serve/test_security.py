@@ -85,7 +85,7 @@ def test_our_own_page_may(taught):
 
 
 def test_other_addresses_need_a_good_token():
-    with pytest.raises(HyCalError, match="needs a token"):
+    with pytest.raises(HyCalError, match="no token was given"):
         Access("0.0.0.0")
     with pytest.raises(HyCalError, match="16 ASCII characters"):
         Access("0.0.0.0", "short")
