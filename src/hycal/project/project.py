@@ -220,9 +220,9 @@ class Project:
 
         return self.change(step)
 
-    def redo(self) -> Receipt:
-        """Make the change again that the last undo took back."""
-        return self.change(changes.redo)
+    def redo(self, *, expected: str | None = None) -> Receipt:
+        """Make the change again that the last undo took back; if `expected` is given, only if it names that undo."""
+        return self.change(lambda state: changes.redo(state, expected=expected))
 
     def merge(self, other: State) -> Receipt:
         """Learn every image of another project."""
