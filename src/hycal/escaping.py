@@ -25,6 +25,7 @@ _TEX = {
     "ρ": r"$\rho$",
     "–": "--",
 }
+_NOT_PLAIN = re.compile(r"[^\x00-\x7e]")
 _IN_NO_FILE_NAME = re.compile(r"[/\\%]|^\.")
 
 
@@ -74,6 +75,17 @@ def html_text(text: str) -> str:
 def json_text(value: Any, *, indent: int | None = None) -> str:
     """Return `value` as JSON in printable ASCII."""
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
+
+
+def plain_json(body: bytes) -> bytes:
+    r"""Return JSON in UTF-8 as JSON in printable ASCII.
+
+    >>> plain_json('{"é": 1}'.encode())
+    b'{"\\u00e9": 1}'
+    """
+    if body.isascii() and b"\x7f" not in body:
+        return body
+    return _NOT_PLAIN.sub(lambda found: json_text(found[0])[1:-1], body.decode()).encode()
 
 
 def tex_text(text: str) -> str:

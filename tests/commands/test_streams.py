@@ -44,9 +44,35 @@ def test_answers_that_nobody_got_are_an_error(line, pets):
     assert in_a_shell(line, "classes", pets).returncode == 1
 
 
-def test_an_undo_that_names_its_change_happens_once(pets):
-    made = hycal_json("rename", pets, "pets/cat", "lion")["after"]
-    hycal("undo", pets, made[:12])
-    assert "nothing was taken back" in hycal_error("undo", pets, made[:12])
+def test_an_undo_and_a_redo_that_name_their_change_happen_once(pets):
+    made = hycal_json("rename", pets, "pets/cat", "lion")
+    undone = hycal_json("undo", pets, made["after"][:12])
+    assert "nothing was taken back" in hycal_error("undo", pets, made["after"][:12])
     assert "pets/cat" in Project(pets).state.labels
-    assert "8 digits or more" in hycal_error("undo", pets, Project(pets).state.hash[:7])
+    before = hycal_json("undo", pets)
+    hycal("redo", pets, before["change"])
+    assert "nothing was taken back" in hycal_error("redo", pets, before["change"]), "the first undo can be redone still"
+    hycal("redo", pets, undone["after"][:8])
+    assert Project(pets).state.hash == made["after"]
+
+
+def test_the_name_of_a_change_is_not_its_number_or_a_few_digits(pets):
+    made = hycal_json("rename", pets, "pets/cat", "lion")
+    for part in (made["after"][:7], made["change"].partition("-")[0], ""):
+        assert "nothing was taken back" in hycal_error("undo", pets, part)
+
+
+def test_the_same_model_by_another_change_is_not_taken_back(pets):
+    pairs = [("pets/cat", "lion"), ("pets/lion", "cat"), ("pets/cat", "lion")]
+    names = [hycal_json("rename", pets, *pair)["change"] for pair in pairs]
+    assert "nothing was taken back" in hycal_error("undo", pets, names[0])
+    hycal("undo", pets, names[2])
+
+
+def test_an_undo_whose_receipt_got_lost_is_told_and_can_be_sent_again(pets):
+    made = hycal_json("rename", pets, "pets/cat", "lion")["change"]
+    done = in_a_shell(">/dev/full", "undo", pets, made)
+    assert done.returncode == 0 and b"this was done" in done.stderr and b"renaming of" in done.stderr
+    again = in_a_shell("| true", "undo", pets, made)
+    assert again.returncode == 1 and b"nothing was taken back" in again.stderr
+    assert "pets/cat" in Project(pets).state.labels

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+import time
 import weakref
+from functools import partial
 
 import numpy as np
+import pytest
 
 from hycal.project import Arrival, Example, Project, Space, empty_state
 from hycal.serve.caches import CachedResult
+from hycal.serve.compaction import compacting
 from tests.support.encoders import ColourEncoder
 from tests.support.services import client_of, files, new_service, picture, teach
 
@@ -46,25 +50,41 @@ def test_more_than_the_server_keeps_is_learned_in_several_steps(tmp_path):
         assert client.get("/api/info").json()["images"] == 2 * most
 
 
-def test_forgetting_for_good_leaves_nothing_in_memory(taught, service, monkeypatch, tmp_path):
-    monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "cache"))
-    taught.post("/api/classify?unknown=0.05&why=true", files=files(picture("red", 9)))
-    for route in ("accuracy", "map", "classes", "examples?label=colour/red"):
-        assert taught.get(f"/api/{route}").status_code == 200
-    state = service.state
-    class_, (derived, calibration) = (
-        state.classes["colour/red"],
-        (state.classifier.snapshot(), service._calibration._last),
-    )
-    assert calibration is not None and "colour/red" in calibration[0], "a cache holds the classes"
-    image = class_.examples[0].identity.hex()
-    held = [weakref.ref(one) for one in (*class_.examples, class_, class_.record, class_.rows, derived)]
-    del state, class_, derived, calibration
-    assert taught.post("/api/forget", json={"name": "colour/red", "for_good": True}).status_code == 200
-    gc.collect()
-    assert not [one for one in held if one() is not None]
-    assert taught.get(f"/api/thumbnails/{image}").status_code == 404
-    assert taught.post("/api/answers", json={"images": [image]}).json()["answers"][0]["problem"]
+def forget_on_the_page(client, path):
+    assert client.post("/api/forget", json={"name": "colour/red", "for_good": True}).status_code == 200
+
+
+def forget_by_another_program(client, path):
+    Project(path).forget_for_good("colour/red")
+    assert client.get("/api/info").json()["classes"] == 1
+
+
+def forget_while_nobody_asks(client, path):
+    Project(path).forget_for_good("colour/red")
+    time.sleep(0.2)  # twenty looks at the file
+
+
+@pytest.mark.parametrize("forget", [forget_on_the_page, forget_by_another_program, forget_while_nobody_asks])
+def test_forgetting_for_good_leaves_nothing_in_memory(tmp_path, monkeypatch, forget):
+    monkeypatch.setattr("hycal.serve.app.compacting", partial(compacting, seconds=0.01))
+    service = new_service(tmp_path / "m.hycal")
+    with client_of(service) as client:
+        teach(client)
+        client.post("/api/classify?unknown=0.05&why=true", files=files(picture("red", 9)))
+        for route in ("accuracy", "map", "classes", "examples?label=colour/red"):
+            assert client.get(f"/api/{route}").status_code == 200
+        state = service.state
+        class_, calibration = state.classes["colour/red"], service._calibration._last
+        derived = state.classifier.snapshot()
+        assert calibration is not None and "colour/red" in calibration[0], "a cache holds the classes"
+        image = class_.examples[0].identity.hex()
+        held = [weakref.ref(one) for one in (*class_.examples, class_, class_.record, class_.rows, derived)]
+        del state, class_, derived, calibration
+        forget(client, tmp_path / "m.hycal")
+        gc.collect()
+        assert not [one for one in held if one() is not None]
+        assert client.get(f"/api/thumbnails/{image}").status_code == 404
+        assert client.post("/api/answers", json={"images": [image]}).json()["answers"][0]["problem"]
 
 
 def test_a_thumbnail_is_not_kept_by_browsers(taught, service):
@@ -106,3 +126,22 @@ def test_a_file_name_that_is_no_unicode_can_be_shown(taught, service):
     assert shown["name"] == "caf?.png"
     (answer,) = taught.post("/api/answers", json={"images": [shown["image"]]}).json()["answers"]
     assert (answer["name"], answer["learned_as"]) == ("caf?.png", "colour/odd")
+
+
+def test_no_answer_has_a_character_that_is_not_printed(taught, service):
+    hidden = "cat\u202e\x9b31m\x7f"
+    row = service.state.examples[0].row[::-1].copy()
+    service.project.learn([Arrival(f"colour/{hidden}", Example(row, name=f"{hidden}.png"))])
+    body = {"rows": [row.tolist()]}
+    for answer in (
+        *(taught.get(f"/api/{route}") for route in ("info", "classes", "history", "map", "accuracy")),
+        taught.get("/api/examples", params={"label": f"colour/{hidden}"}),
+        taught.get("/api/examples", params={"label": f"no such class {hidden}"}),
+        taught.post("/api/classify-embeddings", json=body),
+        taught.post("/api/rename", json={"old": f"colour/{hidden}", "new": hidden}),
+        taught.post("/api/rename", json={hidden: "red"}),
+        taught.post("/api/images", files=files(picture("red", 7), name=f"{hidden}.png")),
+    ):
+        assert answer.content.isascii() and answer.text.isprintable(), answer.request.url
+    best = taught.post("/api/classify-embeddings", json=body).json()["answers"][0]["candidates"][0]
+    assert best["label"] == f"colour/{hidden}", "programs read the very name"

@@ -190,6 +190,7 @@ def _receipt_json(project: Project, receipt: Receipt) -> dict[str, Any]:
         "images": {str(label): count for label, count in receipt.images.items()},
         "skipped": skipped_json(receipt.skipped),
         "undoable": receipt.undoable,
+        "change": receipt.change,
     }
 
 

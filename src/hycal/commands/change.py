@@ -11,13 +11,13 @@ from hycal.commands._options import CacheFolder, FirstModel, Json, Model, NewMod
 from hycal.commands._output import ask_or_stop, print_receipt, report_errors
 from hycal.embedding.cache import embeddings_folder, forget_images
 from hycal.embedding.sources import ImageFile, content_hash
-from hycal.errors import MovedOnError
 from hycal.project import Project, State
 from hycal.project.changes import merge
 from hycal.project.lookup import look_up
-from hycal.project.state import last_undoable
+from hycal.project.state import HistoryEntry, last_redoable, last_undoable
 
 _SHORTEST_CHANGE = 8
+_CHANGE_HELP = "Only if this was the last {what}: its name in its receipt (--json), or the hash after 'model after'."
 
 
 @report_errors
@@ -89,42 +89,44 @@ def forget_command(
 @report_errors
 def undo_command(
     model: Model,
-    change: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[CHANGE]",
-            help="Only if this was the last change: the hash that its receipt has after 'model after'.",
-        ),
-    ] = None,
+    change: Annotated[str | None, typer.Argument(metavar="[CHANGE]", help=_CHANGE_HELP.format(what="change"))] = None,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Take back the last change, exactly; again, and the one before it. `hycal redo` makes it again.
 
-    A program that may run it twice names the CHANGE, by 8 digits or more of the hash of the model that it made: once
-    the change is taken back, or another one was made, nothing more is.
+    A program that may run it twice names the CHANGE, as its receipt does in `change`, or by 8 digits or more of the
+    hash of the model that it made: once the change is taken back, or another one was made, nothing more is.
 
     Example: hycal undo photos.hycal 3f1c9a7e20bd
     """
     project = Project(model)
-    only_if, last = _last(project, change), last_undoable(project.state.history)
+    last = last_undoable(project.state.history)
+    expected = _expected(last, change)
     if not yes and last is not None and last.undo is not None and project.state.classes:
         left = {**project.state.classes, **last.undo.classes}.values()
         if not any(left):
             ask_or_stop(f"Nothing will be left in {project.path}. Take back the {_named(last.action, last.what)}?")
-    receipt = project.undo(only_if=only_if)
+    receipt = project.undo(expected=expected)
     note = f"Took back the {_named(*receipt.what.split(': ', 1))}. `hycal redo` makes it again."
     print_receipt(project, receipt, as_json=as_json, notes=[note])
 
 
 @report_errors
-def redo_command(model: Model, as_json: Json = False) -> None:
+def redo_command(
+    model: Model,
+    change: Annotated[str | None, typer.Argument(metavar="[CHANGE]", help=_CHANGE_HELP.format(what="undo"))] = None,
+    as_json: Json = False,
+) -> None:
     """Make the change again that the last undo took back, exactly; possible until another change is made.
+
+    A program that may run it twice names the undo, as `hycal undo` takes the name of a change.
 
     Example: hycal redo photos.hycal
     """
     project = Project(model)
-    print_receipt(project, project.redo(), as_json=as_json)
+    expected = _expected(last_redoable(project.state.history), change)
+    print_receipt(project, project.redo(expected=expected), as_json=as_json)
 
 
 _NOUNS = {"learn": "learning of", "forget": "forgetting of", "correct": "correction", "rename": "renaming of"}
@@ -143,15 +145,11 @@ def _is_all(state: State, name: str | bytes) -> bool:
     return found is not None and sum(map(len, found.images.values())) == state.n_images
 
 
-def _last(project: Project, change: str | None) -> str | None:
-    """Return the hash that the model must have if `change`, a part of it, is to be taken back."""
-    made = project.state.hash
-    if change is None or (len(change) >= _SHORTEST_CHANGE and made.startswith(change)):
-        return None if change is None else made
-    raise MovedOnError(
-        f"The last change made {made[:12]}, not {change}, so nothing was taken back. `hycal info` shows the history; "
-        f"expected {_SHORTEST_CHANGE} digits or more of the hash that the last change made."
-    )
+def _expected(last: HistoryEntry | None, change: str | None) -> str | None:
+    """Return the name of the change that an undo or a redo must reverse, which may be given by a part of its hash."""
+    if last is None or change is None or len(change) < _SHORTEST_CHANGE or not last.after.startswith(change):
+        return change
+    return last.id
 
 
 @report_errors

@@ -167,14 +167,8 @@ def undo(state: State, *, expected: str | None = None, when: str = "") -> Change
     """
     entry = last_undoable(state.history)
     if entry is None or entry.undo is None:
-        raise HyCalError(
-            "There is nothing to undo: no change was made yet, or the undo data of earlier changes is gone."
-        )
-    if expected not in (None, entry.id):
-        raise MovedOnError(
-            f"The next undo would take back {entry.id} ({entry.action}: {entry.what}), not {expected}, so nothing was "
-            "taken back. Look at the history: it was taken back already, or the model was changed since."
-        )
+        raise HyCalError("There is nothing to undo: no change was made yet, or the undo data is gone.")
+    _check_expected(entry, expected, "undo")
     earlier = state.with_classes(entry.undo.classes, memo=entry.undo.memo)
     if earlier.hash != entry.before:
         raise HyCalError(
@@ -189,16 +183,28 @@ def undo(state: State, *, expected: str | None = None, when: str = "") -> Change
     return following, replace(receipt, change=following.history[-1].id)
 
 
-def redo(state: State) -> Change:
-    """Make the change again that the last undo took back; only undos and redos may have been made since."""
+def redo(state: State, *, expected: str | None = None) -> Change:
+    """Make the change again that the last undo took back; only undos and redos may have been made since.
+
+    If `expected` is given, only if it names that undo.
+    """
     entry = last_redoable(state.history)
     if entry is None or entry.undo is None:
         raise HyCalError("There is nothing to redo: the last change was no undo, or its data was removed.")
+    _check_expected(entry, expected, "redo")
     counts = {label: _size(class_) for label, class_ in entry.undo.classes.items()}
     following, receipt = _step(state, entry.undo.classes, "redo", entry.what, counts, memo=entry.undo.memo)
     if receipt.after != entry.before:
         raise HyCalError(f"The data of the last undo is damaged: it does not lead to {entry.before}. Nothing changed.")
     return following, receipt
+
+
+def _check_expected(entry: HistoryEntry, expected: str | None, action: str) -> None:
+    if expected not in (None, entry.id):
+        raise MovedOnError(
+            f"The next {action} would take back {entry.id} ({entry.action}: {entry.what}), not {expected}, so nothing "
+            "was taken back. Look at the history: it was taken back already, or the model was changed since."
+        )
 
 
 def _noted(

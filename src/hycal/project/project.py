@@ -52,6 +52,11 @@ class Project:
     seconds_to_wait : float
         How long a change waits for another writer before it raises LockedError.
 
+    Attributes
+    ----------
+    on_loss : callable or None
+        Called with the content hashes of images that another process has removed for good, when this object sees it.
+
     Examples
     --------
     >>> import tempfile
@@ -75,6 +80,7 @@ class Project:
         seconds_to_wait: float = SECONDS_TO_WAIT,
     ) -> None:
         self.path = real_file(Path(path))
+        self.on_loss: Callable[[set[bytes]], None] | None = None
         self._empty = empty
         self._appends = journal
         self._seconds = seconds_to_wait
@@ -220,9 +226,9 @@ class Project:
 
         return self.change(step)
 
-    def redo(self) -> Receipt:
-        """Make the change again that the last undo took back."""
-        return self.change(changes.redo)
+    def redo(self, *, expected: str | None = None) -> Receipt:
+        """Make the change again that the last undo took back; if `expected` is given, only if it names that undo."""
+        return self.change(lambda state: changes.redo(state, expected=expected))
 
     def merge(self, other: State) -> Receipt:
         """Learn every image of another project."""
@@ -246,7 +252,10 @@ class Project:
 
     def _renewed(self) -> State:
         if self._stamps() != self._seen.stamps:
-            self._seen = self._read()
+            before, self._seen = self._seen.state, self._read()
+            lost = set() if self.on_loss is None else lost_images(before, self._seen.state)
+            if lost and self.on_loss is not None:
+                self.on_loss(lost)
         return self._seen.state
 
     def _append(self, following: State) -> None:

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
@@ -27,6 +25,7 @@ from hycal.serve.embeddings import EmbeddingsEndpoint
 from hycal.serve.routes import router
 from hycal.serve.schemas import json_text
 from hycal.serve.security import Access, Guard
+from hycal.serve.serializers import PlainJson
 from hycal.serve.service import Service, UnknownImageError
 
 PAGE = Path(__file__).with_name("page")
@@ -48,6 +47,7 @@ def make_app(service: Service, access: Access | None = None) -> ASGIApp:
         description="One model: classify images, correct answers, learn, forget, undo.",
         docs_url=None,  # these pages load scripts from other hosts; the document itself is at /openapi.json
         redoc_url=None,
+        default_response_class=PlainJson,
         lifespan=lifespan,
     )
     for kind, handler in _HANDLERS.items():
@@ -100,7 +100,7 @@ def _with_short_cut(app: ASGIApp, embeddings: EmbeddingsEndpoint) -> ASGIApp:
 
 def _handler(status: int) -> Callable[[Request, Any], Awaitable[Response]]:
     async def respond(request: Request, error: Exception) -> Response:
-        return JSONResponse({"detail": json_text(str(error))}, status_code=status)
+        return PlainJson({"detail": json_text(str(error))}, status_code=status)
 
     return respond
 
@@ -114,7 +114,7 @@ async def _describe_refusal(request: Request, error: HTTPException) -> Response:
             "server's folder of temporary files (TMPDIR) has room and may be written, then send it again."
         )
         return await _handler(507)(request, problem)
-    return await http_exception_handler(request, error)
+    return PlainJson({"detail": error.detail}, status_code=error.status_code, headers=error.headers)
 
 
 async def _describe_faults(request: Request, error: RequestValidationError) -> Response:
@@ -123,7 +123,7 @@ async def _describe_faults(request: Request, error: RequestValidationError) -> R
         {"loc": [_describe_place(step) for step in fault["loc"]], "msg": fault["msg"], "type": fault["type"]}
         for fault in error.errors()[:MOST_FAULTS]
     ]
-    return JSONResponse({"detail": faults}, status_code=422)
+    return PlainJson({"detail": faults}, status_code=422)
 
 
 def _describe_place(step: str | int) -> str | int:

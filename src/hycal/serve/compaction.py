@@ -1,14 +1,15 @@
 """Compaction: changes move from the journal into the model file.
 
-It happens when the model has not changed for some seconds, when the journal is long, and when the server ends.
+It happens when the model has not changed for some seconds, when the journal is long, and when the server ends. The same
+thread looks at the file every time: what another program forgot for good leaves the memory also if nobody asks.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from hycal.errors import HyCalError
 from hycal.project import Project
@@ -19,7 +20,7 @@ MANY_CHANGES = MOST_FRAMES // 2  # at MOST_FRAMES the next change would have to 
 _log = logging.getLogger(__name__)
 
 
-@contextmanager
+@contextlib.contextmanager
 def compacting(project: Project, *, seconds: float = SECONDS_OF_QUIET) -> Iterator[None]:
     """Compact the project in a thread while the block runs, and once more at its end."""
     ending = threading.Event()
@@ -27,6 +28,8 @@ def compacting(project: Project, *, seconds: float = SECONDS_OF_QUIET) -> Iterat
     def work() -> None:
         last = project.state.version  # the state itself would hold images that are forgotten meanwhile
         while not ending.wait(seconds):
+            with contextlib.suppress(HyCalError, OSError):  # the next request reports it
+                project.current()
             if project.state.version == last or project.waiting >= MANY_CHANGES:
                 _compact(project)
             last = project.state.version

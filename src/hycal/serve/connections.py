@@ -12,9 +12,11 @@ import asyncio
 import json
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import ip_address
-from typing import Any
+from operator import attrgetter
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -216,14 +218,15 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _make_room(self) -> bool:
         """Close the connection with the nearest deadline if there are too many; return whether this one has a place."""
-        bounded = [one for one in self.connections if isinstance(one, BoundedProtocol)]
-        others = [one for one in bounded if one is not self and not one.transport.is_closing()]
-        crowd = [one for one in others if one.network == self.network]
-        if len(crowd) < self.limits.of_one_address:
-            crowd = others
-            if len(crowd) < self.limits.connections:
+        limits, all_open = self.limits, cast("set[BoundedProtocol]", self.connections)
+        if len(all_open) <= min(limits.of_one_address, limits.connections):
+            return True
+        crowd = [one for one in all_open if one.network == self.network and not one.transport.is_closing()]
+        if len(crowd) <= limits.of_one_address:
+            crowd = [one for one in all_open if not one.transport.is_closing()]
+            if len(crowd) <= limits.connections:
                 return True
-        nearest = min(crowd, key=lambda one: one.deadline)
+        nearest = min((one for one in crowd if one is not self), key=attrgetter("deadline"))
         if nearest.deadline == math.inf:
             return False
         nearest.transport.abort()
@@ -254,6 +257,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.deadline = self.loop.time() + self.limits.linger
 
 
+@lru_cache(maxsize=4096)
 def network(address: str) -> str:
     """Return what counts as one address: an IPv4 address, or the first 64 bits of an IPv6 one, which one client has.
 

@@ -153,7 +153,7 @@ class Guard:
         """Return the response to a request that is not passed on; None for the others."""
         host = headers.get("host", "")
         if self._names is not None and _name(host) not in self._names:
-            return _refused(403, f"This server does not answer to the name {host!r}. Open it as {self._access.name}.")
+            return _refused(403, f"This server does not answer to the name {host!a}. Open it as {self._access.name}.")
         if scope["path"] == _PUBLIC:
             return None
         login = self._log_in(scope)

@@ -1,4 +1,4 @@
-"""Responses that are put together from several objects, and the fast way to JSON for embeddings.
+"""Responses that are put together from several objects, JSON in printable ASCII, and the fast way to it for embeddings.
 
 A response that one dataclass holds needs nothing here: `SomethingOut.model_validate(dataclass)` reads it.
 """
@@ -6,10 +6,13 @@ A response that one dataclass holds needs nothing here: `SomethingOut.model_vali
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pydantic_core import to_json
+from starlette.responses import JSONResponse
 
 from hycal.data.readers import places_of_drop
+from hycal.escaping import json_text, plain_json
 from hycal.project import Receipt, State, split_label
 from hycal.project.answers import Answer, Ranking
 from hycal.project.state import last_undoable
@@ -18,6 +21,14 @@ from hycal.serve.service import SentImage, Service
 from hycal.validation import Label
 
 _SHOWN = 4  # images of a class in the table
+
+
+class PlainJson(JSONResponse):
+    """JSON that no terminal takes for anything but text."""
+
+    def render(self, content: Any) -> bytes:
+        """Return `content` as JSON."""
+        return json_text(content).encode()
 
 
 def describe_model(service: Service, state: State) -> InfoOut:
@@ -131,4 +142,4 @@ def encode_ranking(
         }
         for number, (ranked, rejected) in enumerate(zip(found, unknown, strict=True))
     ]
-    return to_json({"model": state.hash, "answers": answers, "milliseconds": milliseconds})
+    return plain_json(to_json({"model": state.hash, "answers": answers, "milliseconds": milliseconds}))

@@ -15,6 +15,7 @@ from hycal.embedding.preparation import isolated, start_workers
 from hycal.embedding.sources import ImageError
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
+from hycal.escaping import visible
 from hycal.project import Arrival, Example, Project, Receipt, State
 from hycal.project.advice import Advice, advise
 from hycal.project.answers import Answer, Ranking, answer, class_map, rank
@@ -135,6 +136,7 @@ class Service:
         # Probabilities use a cached calibration, refitted once over 10% of classes changed.
         self._calibration = CachedResult(lambda state: state.classifier.calibration_, valid=mostly_unchanged)
         self._familiarity = CachedResult(lambda state: state.classifier.familiarity_, valid=same_labels)
+        project.on_loss = self._drop
 
     @property
     def state(self) -> State:
@@ -145,7 +147,7 @@ class Service:
         """Embed images and keep them for later requests. An image that cannot be used has its problem instead."""
         most = self.limits.image_bytes
         sources = [_UploadSource(str(number), upload.content, most) for number, upload in enumerate(uploads)]
-        names = [_printable(upload.name) for upload in uploads]
+        names = [visible(upload.name)[-LONGEST_NAME:] for upload in uploads]
         embedded = self._learner.embed(sources, names=names, most_pixels=self.limits.image_pixels, preparing=isolated())
         self.recent.put(embedded.examples.values())
         problems = {int(item.name): item.reason for item in embedded.skipped}
@@ -246,9 +248,13 @@ class Service:
         try:
             return self.project.forget_for_good(target, erase)
         finally:
-            self.recent.drop(forgotten)
-            for cached in (self._advice, self._map, self._calibration, self._familiarity):
-                cached.clear(self.project.state.version)
+            self._drop(forgotten)
+
+    def _drop(self, forgotten: set[bytes]) -> None:
+        """Drop images that were forgotten for good, here or by another program, and all that was derived from them."""
+        self.recent.drop(forgotten)
+        for cached in (self._advice, self._map, self._calibration, self._familiarity):
+            cached.clear(self.project.state.version)
 
     def rename(self, old: str, new: str) -> Receipt:
         """Rename a class or a domain."""
@@ -279,7 +285,3 @@ def _learned_example(state: State, identity: bytes) -> Example | None:
     if label is None:
         return None
     return next(example for example in state.classes[label].examples if example.identity == identity)
-
-
-def _printable(name: str) -> str:
-    return "".join(letter for letter in name if letter.isprintable())[-LONGEST_NAME:]

@@ -4,6 +4,7 @@ import { batches, post, splitBySize, upload } from "./api.js";
 import { QUESTION, card } from "./card.js";
 import { $, attempt, h, plural, say } from "./dom.js";
 import { dropZone } from "./dropzone.js";
+import { csvCell } from "./escaping.js";
 import { store, untilQuiet } from "./store.js";
 
 const MOST_CARDS = 200;
@@ -129,10 +130,9 @@ function clear() {
 }
 
 function save() {
-  const quoted = (text) => `"${String(text).replaceAll('"', '""').replace(/^([=+\-@])/, "'$1")}"`;
   const lines = asked.map(({ path, answer }) => {
     const best = answer.candidates[0];
-    return [path, best?.label ?? "", best?.probability.toFixed(4) ?? "", answer.unknown ? "unknown" : "", answer.problem ?? ""].map(quoted).join(",");
+    return [path, best?.label ?? "", best?.probability.toFixed(4) ?? "", answer.unknown ? "unknown" : "", answer.problem ?? ""].map(csvCell).join(",");
   });
   const url = URL.createObjectURL(new Blob([["image,label,probability,unknown,problem", ...lines].join("\n")], { type: "text/csv" }));
   h("a", { href: url, download: "answers.csv" }).click();

@@ -1,7 +1,7 @@
 // Camera: live answers below the picture; hold a button to teach what it shows.
 
 import { post, upload } from "./api.js";
-import { attempt, h, labelElement, percent, plural, say } from "./dom.js";
+import { attempt, fill, h, labelElement, percent, plural, say } from "./dom.js";
 import { meaning } from "./labels.js";
 import { applyReceipt, store, undoAction } from "./store.js";
 
@@ -98,7 +98,7 @@ async function watch(own) {
 function show({ candidates, unknown, problem }) {
   if (!stream || burst) return;
   const named = candidates.map(({ label, probability }) => h("span", { className: "candidate" }, labelElement(label), ` ${percent(probability)} `));
-  parts.answer.replaceChildren(...(problem ? [problem] : [unknown && h("strong", { className: "unlike" }, "Unlike anything learned; nearest "), ...named].filter(Boolean)));
+  fill(parts.answer, problem ?? [unknown && h("strong", { className: "unlike" }, "Unlike anything learned; nearest "), ...named]);
 }
 
 async function hold(event) {
@@ -108,7 +108,7 @@ async function hold(event) {
   const began = Date.now();
   while (burst === own && own.length < MOST_FRAMES) {
     own.push(await frame(`camera-${began}-${own.length + 1}.jpg`));
-    parts.answer.replaceChildren(`${plural(own.length, "frame")} of ${meantLabel()}`);
+    fill(parts.answer, `${plural(own.length, "frame")} of ${meantLabel()}`);
     await pause(TEACH_EVERY);
   }
 }

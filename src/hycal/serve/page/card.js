@@ -1,7 +1,8 @@
 // The card of one answer: the image, its candidates, the evidence, and the buttons that correct it.
 
 import { ApiError, post, upload } from "./api.js";
-import { attempt, h, labelElement, nextFrame, percent, say, split } from "./dom.js";
+import { attempt, fill, h, labelElement, nextFrame, percent, say, split } from "./dom.js";
+import { readable } from "./escaping.js";
 import { evidence } from "./evidence.js";
 import { meaning } from "./labels.js";
 import { applyReceipt, colour, undoAction } from "./store.js";
@@ -104,8 +105,8 @@ export function card(item) {
       input, h("button", { className: "main" }, "Learn"), hint);
     function check() {
       const { label, hint: text } = meaning(input.value);
-      hint.textContent = input.value.trim() ? text : "";
-      input.setCustomValidity(label === null ? text : "");
+      fill(hint, input.value.trim() ? text : "");
+      input.setCustomValidity(label === null ? readable(text) : "");
     }
     button.replaceWith(form);
     input.focus();

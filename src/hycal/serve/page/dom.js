@@ -1,27 +1,38 @@
 // Small helpers: elements without templates, messages, numbers for people.
 
+import { readable, textNodes } from "./escaping.js";
+
 export const $ = (id) => document.getElementById(id);
+
+const READ = new Set(["title", "alt", "aria-label"]); // people read them, and so they are escaped
+
+/** Give an element these children: nodes as they are, text with the escapes of names that may come from anywhere. */
+export function fill(element, ...children) {
+  const shown = children.flat().filter((child) => child !== null && child !== undefined && child !== false);
+  element.replaceChildren(...shown.flatMap((child) => (child instanceof Node ? [child] : textNodes(child))));
+  return element;
+}
 
 /** Make an element: properties are set, attributes with a dash or `role` are written, children appended as nodes or text. */
 export function h(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
-    if (value === undefined || value === null || value === false) continue;
+  for (const [name, given] of Object.entries(properties)) {
+    const value = READ.has(name) ? readable(given) : given;
+    if (given === undefined || given === null || given === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name === "data") Object.assign(element.dataset, value);
     else if (name.includes("-") || name === "role" || name === "for" || name === "list") element.setAttribute(name, value);
     else element[name] = value;
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
-  return element;
+  return fill(element, ...children);
 }
 
 const SVG = "http://www.w3.org/2000/svg";
 
 export function svg(tag, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, READ.has(name) ? readable(value) : value);
+  element.append(...children.map((child) => (child instanceof Node ? child : readable(child))));
   return element;
 }
 
@@ -74,5 +85,5 @@ export function thumbnail(image, alt = "") {
   return h("img", { loading: "lazy", className: "thumb", alt, width: 48, height: 48, src: `/api/thumbnails/${image}` }); // `loading` comes first: otherwise the source is fetched at once
 }
 
-/** Wait until the next frame is drawn, so that earlier changes are visible. */
+/** Wait until the next frame is drawn, so that earlier changes are readable. */
 export const nextFrame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));

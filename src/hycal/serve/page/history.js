@@ -23,7 +23,7 @@ function row(entry, next) {
     {},
     h("span", { className: "action", data: { action: entry.action } }, entry.action),
     h("span", { className: "what" }, entry.what, next && h("span", { className: "quiet" }, " · Undo takes this back")),
-    h("time", { dateTime: entry.when, title: entry.when }, new Date(entry.when).toLocaleString()),
+    h("time", { dateTime: entry.when, title: entry.when }, new Date(entry.when).toLocaleString().replace(/\p{Zs}/gu, " ")),
     h("code", { title: `before ${entry.before}\nafter ${entry.after}` }, `${entry.before.slice(0, 8)} → ${entry.after.slice(0, 8)}`),
   );
 }

@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { h, labelElement, plural, split, svg, thumbnail } from "./dom.js";
+import { readable } from "./escaping.js";
 import { colour, store } from "./store.js";
 
 const WIDTH = 1000;
@@ -137,7 +138,7 @@ function captions(placed, height, letters) {
   const isFree = (box) => box[0] > 0 && box[2] < WIDTH && box[1] > 0 && box[3] < height && !taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]);
   const drawn = [];
   for (const point of [...placed].sort((one, two) => two.shots - one.shots)) {
-    const name = split(point.label)[1];
+    const name = readable(split(point.label)[1]);
     const length = 0.58 * letters * name.length;
     const box = places(point, length, letters, placed.length > MANY ? 1 : 9).find(isFree);
     if (!box) continue;

@@ -1,7 +1,8 @@
 // What every view knows of the model. The document gets the event "model" when it has changed.
 
 import { get, post } from "./api.js";
-import { $, attempt, classes, h, plural, say } from "./dom.js";
+import { $, attempt, classes, fill, h, plural, say } from "./dom.js";
+import { readable } from "./escaping.js";
 
 export const store = { info: null, classes: [] };
 
@@ -18,7 +19,7 @@ export async function refresh() {
   const [info, table] = await Promise.all([get("info"), get("classes")]);
   store.info = info;
   store.classes = table.classes;
-  $("labels").replaceChildren(...table.classes.map(option));
+  $("labels").replaceChildren(...options(table.classes));
   changed();
 }
 
@@ -37,11 +38,12 @@ export async function applyReceipt({ before, after, info, rows, gone }) {
   store.classes = [...known.values()];
   if (fresh.length) store.classes.sort((one, two) => (one.label < two.label ? -1 : 1));
   for (const label of gone) $("labels").querySelector(`[value="${CSS.escape(label)}"]`)?.remove();
-  $("labels").append(...fresh.map(option));
+  $("labels").append(...options(fresh));
   changed();
 }
 
-const option = ({ label }) => h("option", { value: label });
+/** Make the options of an input for labels, without those that nobody can type. */
+const options = (rows) => rows.filter(({ label }) => readable(label, " ") === label).map(({ label }) => h("option", { value: label }));
 
 function changed() {
   changedAt = performance.now();
@@ -50,14 +52,14 @@ function changed() {
 }
 
 function showModel(info) {
-  $("name").textContent = info.name;
-  document.title = `${info.name} · hycal`;
-  $("facts").textContent = info.classes
+  fill($("name"), info.name);
+  document.title = `${readable(info.name)} · hycal`;
+  fill($("facts"), info.classes
     ? `${classes(info.classes)} · ${plural(info.images, "image")} · ${plural(Object.keys(info.domains).length, "domain")} · ${info.method} on ${info.encoder}`
-    : `nothing learned yet · ${info.method} on ${info.encoder}`;
+    : `nothing learned yet · ${info.method} on ${info.encoder}`);
   $("undo").disabled = !info.undo;
-  $("undo").textContent = info.undo ? `Undo ${info.undo.replace(": ", " ")}` : "Undo";
-  $("undo").title = info.undo ? `Take back: ${info.undo}` : "There is nothing to take back";
+  fill($("undo"), info.undo ? `Undo ${info.undo.replace(": ", " ")}` : "Undo");
+  $("undo").title = info.undo ? `Take back: ${readable(info.undo)}` : "There is nothing to take back";
 }
 
 /** Carry out a change that a person asked for, say what happened, offer to take it back. */
