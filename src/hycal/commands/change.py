@@ -15,7 +15,7 @@ from hycal.errors import MovedOnError
 from hycal.project import Project, State
 from hycal.project.changes import merge
 from hycal.project.lookup import look_up
-from hycal.project.state import last_undoable
+from hycal.project.state import change_title, last_undoable, undo_empties
 
 _SHORTEST_CHANGE = 8
 
@@ -108,12 +108,10 @@ def undo_command(
     """
     project = Project(model)
     only_if, last = _last(project, change), last_undoable(project.state.history)
-    if not yes and last is not None and last.undo is not None and project.state.classes:
-        left = {**project.state.classes, **last.undo.classes}.values()
-        if not any(left):
-            ask_or_stop(f"Nothing will be left in {project.path}. Take back the {_named(last.action, last.what)}?")
+    if not yes and last is not None and undo_empties(project.state):
+        ask_or_stop(f"Nothing will be left in {project.path}. Take back the {last.title}?")
     receipt = project.undo(only_if=only_if)
-    note = f"Took back the {_named(*receipt.what.split(': ', 1))}. `hycal redo` makes it again."
+    note = f"Took back the {change_title(receipt.action, receipt.what)}. `hycal redo` makes it again."
     print_receipt(project, receipt, as_json=as_json, notes=[note])
 
 
@@ -124,17 +122,9 @@ def redo_command(model: Model, as_json: Json = False) -> None:
     Example: hycal redo photos.hycal
     """
     project = Project(model)
-    print_receipt(project, project.redo(), as_json=as_json)
-
-
-_NOUNS = {"learn": "learning of", "forget": "forgetting of", "correct": "correction", "rename": "renaming of"}
-
-
-def _named(action: str, what: str) -> str:
-    """Return the name of a change: "learning of 12 images of fruit/Lime"."""
-    while action == "redo":
-        action, _, what = what.partition(": ")
-    return f"{_NOUNS.get(action, f'{action} of')} {what}"
+    receipt = project.redo()
+    note = f"Made the {change_title(receipt.action, receipt.what)} again. `hycal undo` takes it back."
+    print_receipt(project, receipt, as_json=as_json, notes=[note])
 
 
 def _is_all(state: State, name: str | bytes) -> bool:

@@ -1,4 +1,4 @@
-"""The method of a project: a new project, the same images learned with another method, and a comparison of methods."""
+"""The method of a project: a new project, the same images under another method, and a comparison of methods."""
 
 from __future__ import annotations
 
@@ -83,15 +83,36 @@ class Trial:
 
 def remake(state: State, method: str) -> Outcome:
     """Return the same images learned with `method` and its default parameters; the history starts again."""
-    has_text = all(class_.text is not None for class_ in state.classes.values())
-    empty = empty_state(state.space, has_text=has_text, method=method)
-    images = {label: class_.examples for label, class_ in state.classes.items()}
-    following = empty.with_classes(state.classes, memo=memo_after(empty, state.classes, images))
-    counts = {label: len(examples) for label, examples in images.items()}
+    empty, following = _under(state, method)
+    counts = {label: len(class_.examples) for label, class_ in state.classes.items()}
     what = f"{describe_counts(counts)} with {type(empty.classifier).__name__}"
     recorded = empty.with_entry(following, state.classes, action="remake", what=what)
     change = recorded.history[-1].id
     return recorded, Receipt("remake", what, state.hash, following.hash, counts, touched=tuple(counts), change=change)
+
+
+def change_method(state: State, method: str) -> Outcome:
+    """Return the project under `method` with its default parameters: the same images, and the history goes on."""
+    if not state.classes:
+        raise HyCalError(
+            "The model has no classes yet, so there is nothing to judge a method by. Learn a folder first."
+        )
+    _, other = _under(state, method)
+    names = [type(one.classifier).__name__ for one in (state, other)]
+    if other.kind == state.kind:
+        return state, Receipt("method", f"it is {names[0]} already", state.hash, state.hash, {}, undoable=False)
+    following = state.with_classes({}, memo=other.memo, method=other.method)
+    what = f"from {names[0]} to {names[1]}"
+    recorded = state.with_entry(following, {}, action="method", what=what)
+    return recorded, Receipt("method", what, state.hash, following.hash, {}, change=recorded.history[-1].id)
+
+
+def _under(state: State, method: str) -> tuple[State, State]:
+    """Return an empty project of `method`, and the same with the images of `state`."""
+    has_text = all(class_.text is not None for class_ in state.classes.values())
+    empty = empty_state(state.space, has_text=has_text, method=method)
+    images = {label: class_.examples for label, class_ in state.classes.items()}
+    return empty, empty.with_classes(state.classes, memo=memo_after(empty, state.classes, images))
 
 
 def trials(state: State, methods: Iterable[str]) -> Iterator[Trial]:

@@ -24,6 +24,7 @@ from hycal.project.examples import Example
 from hycal.project.file import project_content, state_of
 from hycal.project.journal import append, frame_of, journal_of, replay
 from hycal.project.lookup import find, image
+from hycal.project.methods import change_method
 from hycal.project.state import State, lost_images
 from hycal.storage import model_file
 from hycal.storage.atomic import clear_drafts, real_file, sync_folder
@@ -198,6 +199,21 @@ class Project:
         """Rename a class or a domain."""
         return self.change(lambda state: changes.rename(state, find(state, old), new))
 
+    def change_method(self, method: str) -> Receipt:
+        """Derive the model by another method from now on; see `hycal.project.methods.change_method`."""
+        return self.change(lambda state: change_method(state, method))
+
+    def start_from(self, empty: State) -> None:
+        """Start from `empty`, of another method or encoder: possible until the first change is made."""
+        with writing(self.path, seconds=self._seconds), self._refreshing:
+            if self._renewed().version or self.exists:
+                raise MovedOnError(
+                    f"{self.path} has learned something already, so its encoder stays: embeddings of two encoders "
+                    "cannot be compared. Nothing was changed. Learn the images again into a new model."
+                )
+            self._empty, self._kind = empty, empty.kind
+            self._seen = self._read()
+
     def undo(self, *, expected: str | None = None, only_if: str | None = None) -> Receipt:
         """Reverse the last change.
 
@@ -240,8 +256,9 @@ class Project:
                 self._settle()
             following, result = step(before)
             if following is not before:
+                appends = self._appends and not whole and following.kind == before.kind  # frames hold no methods
                 with self._refreshing:  # else a reader would think that another process wrote the file
-                    self._append(following) if self._appends and not whole and self.exists else self._write(following)
+                    self._append(following) if appends and self.exists else self._write(following)
         return result
 
     def _renewed(self) -> State:
@@ -266,6 +283,7 @@ class Project:
             model_file.write(self.path, project_content(following))
         else:
             _write_first(self.path, following)
+        self._kind = following.kind
         self._show(following, frames=0, used=0)
         self._drop_journal()
 
