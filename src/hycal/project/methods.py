@@ -91,6 +91,30 @@ def remake(state: State, method: str) -> Outcome:
     return recorded, Receipt("remake", what, state.hash, following.hash, counts, touched=tuple(counts), change=change)
 
 
+@dataclass(frozen=True)
+class MethodChoice:
+    """A method to change to: its name, one line about it, and why it cannot be used here, "" if it can."""
+
+    name: str
+    summary: str
+    problem: str
+
+
+def method_choices(state: State, *, has_text: bool) -> list[MethodChoice]:
+    """Return every method; those without a variant for images alone cannot be used where classes have no texts."""
+    texts = all(class_.text is not None for class_ in state.classes.values()) if state.classes else has_text
+    found = []
+    for name in METHODS:
+        try:
+            kind = METHODS[name]
+        except HyCalError as error:  # another package's
+            found.append(MethodChoice(name, "", str(error)))
+            continue
+        problem = "" if texts or kind.without_text is not None else "It needs an encoder that embeds class names too."
+        found.append(MethodChoice(name, (kind.__doc__ or "").strip().partition("\n")[0], problem))
+    return found
+
+
 def change_method(state: State, method: str) -> Outcome:
     """Return the project under `method` with its default parameters: the same images, and the history goes on."""
     if not state.classes:

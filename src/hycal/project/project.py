@@ -203,14 +203,25 @@ class Project:
         """Derive the model by another method from now on; see `hycal.project.methods.change_method`."""
         return self.change(lambda state: change_method(state, method))
 
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever learned."""
+        return not self.exists and not self.state.version
+
+    def check_new(self) -> None:
+        """Refuse a project that has learned something: its encoder stays as it is."""
+        if not self.is_new:
+            raise MovedOnError(
+                f"{self.path} has learned something already, so its encoder stays: embeddings of two encoders cannot "
+                "be compared. Nothing was changed. Learn the images again into a new model: hycal learn NEW.hycal "
+                "FOLDER --encoder NAME."
+            )
+
     def start_from(self, empty: State) -> None:
         """Start from `empty`, of another method or encoder: possible until the first change is made."""
         with writing(self.path, seconds=self._seconds), self._refreshing:
-            if self._renewed().version or self.exists:
-                raise MovedOnError(
-                    f"{self.path} has learned something already, so its encoder stays: embeddings of two encoders "
-                    "cannot be compared. Nothing was changed. Learn the images again into a new model."
-                )
+            self._renewed()
+            self.check_new()
             self._empty, self._kind = empty, empty.kind
             self._seen = self._read()
 
@@ -227,18 +238,19 @@ class Project:
         """
 
         def step(state: State) -> tuple[State, Receipt]:
-            if only_if not in (None, state.hash):
-                raise MovedOnError(
-                    "The model has been changed since, so nothing was taken back. Look at its history: undo again if "
-                    "you mean its last change."
-                )
+            _check_same(state, only_if, "taken back. Look at its history: undo again if you mean its last change")
             return changes.undo(state, expected=expected)
 
         return self.change(step)
 
-    def redo(self) -> Receipt:
-        """Make the change again that the last undo took back."""
-        return self.change(changes.redo)
+    def redo(self, *, only_if: str | None = None) -> Receipt:
+        """Make the change again that the last undo took back; if `only_if` is given, only on the model of that hash."""
+
+        def step(state: State) -> tuple[State, Receipt]:
+            _check_same(state, only_if, "made again. Look at its history: redo again if you mean its last undo")
+            return changes.redo(state)
+
+        return self.change(step)
 
     def merge(self, other: State) -> Receipt:
         """Learn every image of another project."""
@@ -345,6 +357,11 @@ class _Seen:
     stamps: tuple[_Stamp, _Stamp]
     frames: int = 0
     used: int = 0
+
+
+def _check_same(state: State, only_if: str | None, advice: str) -> None:
+    if only_if not in (None, state.hash):
+        raise MovedOnError(f"The model has been changed since, so nothing was {advice}.")
 
 
 def _write_first(path: Path, state: State) -> None:
