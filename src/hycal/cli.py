@@ -37,7 +37,7 @@ class Commands(LazyGroup):
         Entry("evaluate", "hycal.commands.evaluate:evaluate_command", "Test a model on labelled images.", _MODELS),
         Entry("advise", "hycal.commands.advise:advise_command", "Find doubtful images and weak classes.", _MODELS),
         Entry("methods", "hycal.commands.methods:methods_command", "Find the method that suits a model.", _MODELS),
-        Entry("remake", "hycal.commands.methods:remake_command", "Make a model anew with another method.", _MODELS),
+        Entry("remake", "hycal.commands.methods:remake_command", "Change the method of a model.", _MODELS),
         Entry(
             "gravity",
             "hycal.commands.gravity:gravity_command",

@@ -7,8 +7,8 @@ import pytest
 
 from hycal.classifiers import METHODS
 from hycal.data import load_xd8
-from hycal.errors import HyCalError
-from hycal.project import Arrival, Example, Space, changes, empty_state
+from hycal.errors import HyCalError, MovedOnError
+from hycal.project import Arrival, Example, Project, Space, changes, empty_state
 from hycal.project.methods import Trial, better_method, remake, trials
 from hycal.uncertainty.cross_validation import CrossValidation, cross_validate
 from hycal.validation import unit_rows
@@ -44,6 +44,50 @@ def test_it_can_be_stored_and_taken_back(tmp_path):
     assert stored.state.hash == receipt.after
     stored.undo()
     assert stored.state.labels == ()
+
+
+@pytest.mark.parametrize("journal", [False, True], ids=["whole", "journal"])
+def test_a_change_of_method_goes_on_with_the_history_and_is_undone_and_redone_to_the_byte(tmp_path, journal):
+    path = tmp_path / "p.hycal"
+    pets_and_cars(path, method="RanPAC")
+    project = Project(path, journal=journal)
+    project.learn(arrivals("pets/cat", 7))  # in the journal, which a change of method writes into the file
+    before, memo = project.state.hash, project.state.memo
+    receipt = project.change_method("ncm")
+    assert (receipt.action, receipt.what) == ("method", "from RanPAC to NCM") and receipt.before == before
+    assert receipt.after == remake(project.state, "NCM")[0].hash == Project(path).state.hash
+    assert memo and not project.state.memo and project.change_method("NCM").what == "it is NCM already"
+    for other in (project, Project(path, journal=journal)):  # as it is here, and as the file has it
+        assert other.undo().what.endswith("method: from RanPAC to NCM")
+        assert (other.state.hash, other.state.memo) == (before, memo) and Project(path).state.hash == before
+        assert type(other.state.classifier).__name__ == "RanPAC" and other.state.classifier.encoder_ == "tiny-space"
+        assert other.state.history[-1].title == "change of method from RanPAC to NCM"
+        assert other.redo().after == receipt.after == Project(path).state.hash
+    project.undo()
+    project.undo()
+    assert project.state.n_images == 11
+
+
+def test_a_method_that_lacks_texts_is_refused_and_nothing_changes(tmp_path):
+    project = pets_and_cars(tmp_path / "p.hycal")
+    before = (tmp_path / "p.hycal").read_bytes()
+    with pytest.raises(HyCalError, match="needs a text embedding"):
+        project.change_method("ZeroShot")
+    with pytest.raises(HyCalError, match="There is no method 'forest'"):
+        project.change_method("forest")
+    with pytest.raises(HyCalError, match="no classes yet"):
+        new_project(tmp_path / "empty.hycal").change_method("NCM")
+    assert (tmp_path / "p.hycal").read_bytes() == before
+
+
+def test_an_empty_project_starts_from_another_encoder_and_one_that_learned_does_not(tmp_path):
+    project, other = new_project(tmp_path / "p.hycal"), empty_state(Space("wide", "wide-space", 99), has_text=False)
+    project.start_from(other)
+    assert project.state is other
+    learned = pets_and_cars(tmp_path / "learned.hycal")
+    with pytest.raises(MovedOnError, match="learned something already"):
+        learned.start_from(other)
+    assert learned.refresh().space == SPACE
 
 
 def test_trials_judge_images_that_the_model_never_saw():

@@ -40,7 +40,9 @@ def pets_and_cars(path: Path, **options: object) -> Project:
 
 OPERATIONS = st.lists(
     st.tuples(
-        st.sampled_from(["learn", "correct", "forget", "rename", "undo", "redo"]), st.integers(0, 9), st.integers(0, 3)
+        st.sampled_from(["learn", "correct", "forget", "rename", "method", "undo", "redo"]),
+        st.integers(0, 9),
+        st.integers(0, 3),
     ),
     max_size=10,
 )
@@ -56,6 +58,8 @@ def apply(target: Project, action: str, number: int, kind: int) -> None:
         target.forget(label if number % 2 else f"d{kind % 2}")
     elif action == "rename":
         target.rename(label, f"n{number}")
+    elif action == "method":
+        target.change_method(("HyCal", "NCM", "RanPAC", "HierarchicalHyCal")[kind])
     elif action == "redo":
         target.redo()
     else:

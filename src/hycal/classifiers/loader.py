@@ -26,7 +26,7 @@ def load_classifier(path: str | PathLike[str]) -> IncrementalClassifier:
 
 def model_of(content: Content) -> IncrementalClassifier:
     """Return the classifier that a model file holds; every claim is checked."""
-    classifier = _empty(content.manifest.get("method"), content.manifest.get("parameters"))
+    classifier = named_method(content.manifest.get("method"), content.manifest.get("parameters"))
     encoder = content.manifest.get("encoder")
     if encoder is not None and not isinstance(encoder, str):
         raise ModelFileError(
@@ -42,8 +42,8 @@ def model_of(content: Content) -> IncrementalClassifier:
     return classifier
 
 
-def _empty(method: Any, parameters: Any) -> IncrementalClassifier:
-    """Return the named method with its parameters, having learned nothing."""
+def named_method(method: Any, parameters: Any) -> IncrementalClassifier:
+    """Return the method that a file names, with its parameters, having learned nothing; both are checked."""
     if not isinstance(method, str) or method not in METHODS:
         raise ModelFileError(f"The model file names the method {method!r}; this hycal has {sorted(METHODS)}.")
     if not isinstance(parameters, dict) or not set(parameters) <= set(METHODS[method]().get_params()):

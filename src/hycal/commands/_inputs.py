@@ -46,8 +46,8 @@ def check_method(project: Project, method: str | None) -> None:
     own = type(project.state.classifier).__name__
     if method is not None and method.lower() != own.lower():
         raise HyCalError(
-            f"{project.path} is a {own} model; its method cannot be changed to {method!r}. `hycal remake` makes a new "
-            "model of the same images."
+            f"{project.path} is a {own} model, and learning does not change its method to {method!r}. `hycal remake "
+            f"{project.path} {method}` does."
         )
 
 

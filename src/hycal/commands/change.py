@@ -14,7 +14,7 @@ from hycal.embedding.sources import ImageFile, content_hash
 from hycal.project import Project, State
 from hycal.project.changes import merge
 from hycal.project.lookup import look_up
-from hycal.project.state import HistoryEntry, last_redoable, last_undoable
+from hycal.project.state import HistoryEntry, change_title, last_redoable, last_undoable, undo_empties
 
 _SHORTEST_CHANGE = 8
 _CHANGE_HELP = "Only if this was the last {what}: its name in its receipt (--json), or the hash after 'model after'."
@@ -103,12 +103,10 @@ def undo_command(
     project = Project(model)
     last = last_undoable(project.state.history)
     expected = _expected(last, change)
-    if not yes and last is not None and last.undo is not None and project.state.classes:
-        left = {**project.state.classes, **last.undo.classes}.values()
-        if not any(left):
-            ask_or_stop(f"Nothing will be left in {project.path}. Take back the {_named(last.action, last.what)}?")
+    if not yes and last is not None and undo_empties(project.state):
+        ask_or_stop(f"Nothing will be left in {project.path}. Take back the {last.title}?")
     receipt = project.undo(expected=expected)
-    note = f"Took back the {_named(*receipt.what.split(': ', 1))}. `hycal redo` makes it again."
+    note = f"Took back the {change_title(receipt.action, receipt.what)}. `hycal redo` makes it again."
     print_receipt(project, receipt, as_json=as_json, notes=[note])
 
 
@@ -125,18 +123,9 @@ def redo_command(
     Example: hycal redo photos.hycal
     """
     project = Project(model)
-    expected = _expected(last_redoable(project.state.history), change)
-    print_receipt(project, project.redo(expected=expected), as_json=as_json)
-
-
-_NOUNS = {"learn": "learning of", "forget": "forgetting of", "correct": "correction", "rename": "renaming of"}
-
-
-def _named(action: str, what: str) -> str:
-    """Return the name of a change: "learning of 12 images of fruit/Lime"."""
-    while action == "redo":
-        action, _, what = what.partition(": ")
-    return f"{_NOUNS.get(action, f'{action} of')} {what}"
+    receipt = project.redo(expected=_expected(last_redoable(project.state.history), change))
+    note = f"Made the {change_title(receipt.action, receipt.what)} again. `hycal undo` takes it back."
+    print_receipt(project, receipt, as_json=as_json, notes=[note])
 
 
 def _is_all(state: State, name: str | bytes) -> bool:

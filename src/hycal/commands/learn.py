@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -42,12 +44,12 @@ from hycal.commands._output import (
 from hycal.embedding.sources import ImageFile
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
-from hycal.project import Project, Receipt, State
+from hycal.project import Project, Receipt
 from hycal.project.encoder import encoder_of
 from hycal.project.inputs import LabelledImage, count_by_class, doubts, to_learn
-from hycal.project.labels import check_class_name, class_label, split_label
+from hycal.project.labels import split_label
 from hycal.project.learner import Learner
-from hycal.project.lookup import look_up_class
+from hycal.project.lookup import whole_label
 
 _SHOWN = 30  # classes of a domain
 
@@ -122,7 +124,7 @@ def correct_command(
     Example: hycal correct photos.hycal photos/new/7.jpg flower/tulip
     """
     project = Project(model)
-    label = _whole_label(project.state, label)  # before the encoder is loaded
+    label = whole_label(project.state, label, ask=partial(_ask_domain, label) if is_watched() else None)
     learner = Learner(project, encoder_of(project.state, encoder, weights))
     embedded = learner.embed([ImageFile(image)])
     if not embedded.examples:
@@ -130,24 +132,8 @@ def correct_command(
     print_receipt(project, learner.correct(embedded.examples[0], label), as_json=as_json)
 
 
-def _whole_label(state: State, name: str) -> str:
-    """Return the label of the class called `name`, or of a new one; a new class needs its domain."""
-    if name in state.classes or "/" in name:
-        if name not in state.classes:
-            check_class_name(name)
-        return name
-    found = look_up_class(state, name)
-    if found is not None:
-        return found.name
-    domains = [domain for domain in state.domains if domain]
-    if is_watched():
-        label = class_label(typer.prompt(f"{name} is a new class. Its domain ({', '.join(domains)})", err=True), name)
-        check_class_name(label)
-        return label
-    raise HyCalError(
-        f"{name!r} is not a class of this model. For a new class name its domain too: "
-        f"{class_label(domains[0] if domains else 'flower', name)}. Domains so far: {', '.join(domains) or 'none'}."
-    )
+def _ask_domain(name: str, domains: Sequence[str]) -> str:
+    return str(typer.prompt(f"{name} is a new class. Its domain ({', '.join(domains)})", err=True))
 
 
 def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:

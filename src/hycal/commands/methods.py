@@ -12,7 +12,7 @@ from rich.progress import track
 from rich.table import Table
 
 from hycal.classifiers import METHODS
-from hycal.commands._options import Json, Model, NewModel, complete_method
+from hycal.commands._options import Json, Model, complete_method
 from hycal.commands._output import plain, print_json, print_line, print_receipt, print_table, report_errors, score_json
 from hycal.errors import HyCalError
 from hycal.project import Project
@@ -64,19 +64,24 @@ def methods_command(
 def remake_command(
     model: Model,
     method: Annotated[str, typer.Argument(metavar="METHOD", help=f"One of {_NAMES}.", autocompletion=complete_method)],
-    out: NewModel,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A new file, whose history begins anew; by default MODEL is changed.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a model anew with another method, from the same images: nothing is embedded again.
+    """Change the method of a model: the same images, and nothing is embedded again. `hycal undo` takes it back.
 
-    The new file has the images, their names and thumbnails; its history begins anew. The old file stays as it is.
+    With --out the model stays as it is, and the new file has its images, their names and thumbnails.
 
-    Example: hycal remake photos.hycal HierarchicalHyCal --out better.hycal
+    Example: hycal remake photos.hycal HierarchicalHyCal
     """
-    state = Project(model).state
-    if not state.classes:
+    project = Project(model)
+    if not project.state.classes:
         raise HyCalError(f"{model} has no classes yet, so there is nothing to make anew. Learn a folder first.")
-    following, receipt = remake(state, method)
+    if out is None:
+        print_receipt(project, project.change_method(method), as_json=as_json)
+        return
+    following, receipt = remake(project.state, method)
     print_receipt(Project.create(out, following), receipt, as_json=as_json)
 
 
@@ -106,6 +111,6 @@ def _show(model: Path, own: str, found: list[Trial]) -> None:
     better = better_method(found, own)
     if better is not None:
         print_line(console, f"{better} is better beyond chance")
-        print_line(console, f"to change: hycal remake {shlex.quote(str(model))} {better} --out NEW.hycal")
+        print_line(console, f"to change: hycal remake {shlex.quote(str(model))} {better}")
     elif own in {trial.method for trial in found}:
         print_line(console, "no method is better beyond chance")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hycal.base import IncrementalClassifier
 from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError, MovedOnError
 from hycal.project.examples import ClassExamples, Example
@@ -169,14 +170,15 @@ def undo(state: State, *, expected: str | None = None, when: str = "") -> Change
     if entry is None or entry.undo is None:
         raise HyCalError("There is nothing to undo: no change was made yet, or the undo data is gone.")
     _check_expected(entry, expected, "undo")
-    earlier = state.with_classes(entry.undo.classes, memo=entry.undo.memo)
+    earlier = state.with_classes(entry.undo.classes, memo=entry.undo.memo, method=entry.undo.method)
     if earlier.hash != entry.before:
         raise HyCalError(
             f"The undo data of {entry.action!r} is damaged: it does not lead to {entry.before}. Nothing changed."
         )
     what = f"{entry.action}: {entry.what}"
     counts = {label: _size(class_) for label, class_ in entry.undo.classes.items()}
-    redo = Undo({label: state.classes.get(label) for label in counts}, state.memo)
+    method = None if entry.undo.method is None else state.method
+    redo = Undo({label: state.classes.get(label) for label in counts}, state.memo, method)
     following = _noted(state, earlier, drop_undo(state.history, entry), "undo", what, when, undo=redo)
     left = last_undoable(following.history) is not None
     receipt = Receipt("undo", what, state.hash, earlier.hash, counts, undoable=left, touched=tuple(counts))
@@ -193,7 +195,8 @@ def redo(state: State, *, expected: str | None = None) -> Change:
         raise HyCalError("There is nothing to redo: the last change was no undo, or its data was removed.")
     _check_expected(entry, expected, "redo")
     counts = {label: _size(class_) for label, class_ in entry.undo.classes.items()}
-    following, receipt = _step(state, entry.undo.classes, "redo", entry.what, counts, memo=entry.undo.memo)
+    back = entry.undo
+    following, receipt = _step(state, back.classes, "redo", entry.what, counts, memo=back.memo, method=back.method)
     if receipt.after != entry.before:
         raise HyCalError(f"The data of the last undo is damaged: it does not lead to {entry.before}. Nothing changed.")
     return following, receipt
@@ -232,11 +235,12 @@ def _step(
     skipped: Iterable[Skipped] = (),
     *,
     memo: Mapping[str, object] | None = None,
+    method: IncrementalClassifier | None = None,
 ) -> Change:
-    if not changes:
+    if not changes and method is None:
         return state, replace(_unchanged(state, action, what), skipped=tuple(skipped))
     check_one_kind(label for label, class_ in {**state.classes, **changes}.items() if class_ is not None)
-    following = state.with_classes(changes, memo=memo)
+    following = state.with_classes(changes, memo=memo, method=method)
     recorded = state.with_entry(following, changes, action=action, what=what)
     receipt = Receipt(action, what, state.hash, following.hash, counts, tuple(skipped), touched=tuple(changes))
     return recorded, replace(receipt, change=recorded.history[-1].id)

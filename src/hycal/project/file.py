@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.classifiers.loader import model_of
+from hycal.base import IncrementalClassifier
+from hycal.classifiers.loader import model_of, named_method
 from hycal.errors import ModelFileError
 from hycal.project.examples import ClassExamples, Example
 from hycal.project.state import History, HistoryEntry, Space, State, Undo
@@ -67,6 +68,9 @@ def _entry_json(entry: HistoryEntry, pool: Pool) -> dict[str, Any]:
             for label, class_ in entry.undo.classes.items()
         ]
         plain["undo"] = {"shelves": classes, "memo": dict(entry.undo.memo)}
+        method = entry.undo.method
+        if method is not None:
+            plain["undo"]["method"] = [type(method).__name__, method.get_params(deep=False)]
     return plain
 
 
@@ -85,7 +89,7 @@ def state_of(content: Content) -> State:
             raise TypeError("the encoder's name is not text, or the version is not a number of changes")
         pool = _pool(content)
         classes = _live(records, pool)
-        history = _history(project.get("history", []), pool, version, classes)
+        history = _history(project.get("history", []), pool, version, classifier)
         state = State(classifier, classes, Space(name, classifier.encoder_, width), history, version)
     except ModelFileError:
         raise
@@ -102,12 +106,17 @@ def state_of(content: Content) -> State:
     return state
 
 
-def _history(entries: Sequence[Mapping[str, Any]], pool: Pool, version: int, live: Mapping[Label, Any]) -> History:
-    """Return the history; the number of the last change is the version."""
+def _history(
+    entries: Sequence[Mapping[str, Any]], pool: Pool, version: int, classifier: IncrementalClassifier
+) -> History:
+    """Return the history of a model; the number of the last change is the version."""
     first = version - len(entries) + 1
     history = tuple(_entry_of(plain, pool, first + at) for at, plain in enumerate(entries))
-    undone = [entry.undo.classes for entry in history if entry.undo is not None]
-    check_one_kind([*live, *(label for classes in undone for label in classes)])
+    undone = [entry.undo for entry in history if entry.undo is not None]
+    check_one_kind([*classifier.records_.labels, *(label for undo in undone for label in undo.classes)])
+    for undo in undone:
+        if undo.method is not None:
+            undo.method.encoder_ = classifier.encoder_
     return history
 
 
@@ -142,7 +151,9 @@ def _entry_of(plain: Mapping[str, Any], pool: Pool, number: int) -> HistoryEntry
         return HistoryEntry(**values, number=number)
     if not isinstance(undo["memo"], dict):
         raise TypeError("the memo of an undo is not an object")
-    return HistoryEntry(**values, undo=Undo(pool.decode_classes(undo["shelves"]), undo["memo"]), number=number)
+    method = named_method(*undo["method"]) if "method" in undo else None
+    found = Undo(pool.decode_classes(undo["shelves"]), undo["memo"], method)
+    return HistoryEntry(**values, undo=found, number=number)
 
 
 _KEY = 32

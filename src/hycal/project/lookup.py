@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from hycal.errors import HyCalError
 from hycal.project.examples import ClassExamples
-from hycal.project.labels import split_label
+from hycal.project.labels import check_class_name, class_label, split_label
 from hycal.project.state import State
 from hycal.validation import Label, normal_name
 
@@ -104,6 +104,34 @@ def look_up_class(state: State, name: str) -> Target | None:
             f"{name!r} is a class of {len(short)} domains: {', '.join(map(str, short))}. Use the whole label."
         )
     return _whole("class", str(short[0]), state, short) if short else None
+
+
+def whole_label(state: State, name: str, *, ask: Callable[[Sequence[str]], str] | None = None) -> str:
+    """Return the label of the class called `name`, or of a new one, which needs its domain.
+
+    Parameters
+    ----------
+    state : State
+    name : str
+        A label, or the class alone if only one domain has it.
+    ask : callable, optional
+        Returns the domain of a new class, given the domains so far. Without it, a new class without a domain is an
+        error.
+    """
+    if name in state.classes:
+        return name
+    found = None if "/" in name else look_up_class(state, name)
+    if found is not None:
+        return found.name
+    domains = [domain for domain in state.domains if domain]
+    if "/" not in name and ask is None:
+        raise HyCalError(
+            f"{name!r} is no class of this model. For a new class name its domain too: "
+            f"{class_label(domains[0] if domains else 'flower', name)}. Domains so far: {', '.join(domains) or 'none'}."
+        )
+    label = name if "/" in name or ask is None else class_label(ask(domains), name)
+    check_class_name(label)
+    return label
 
 
 def class_called(state: State, name: str) -> Label | None:

@@ -1,4 +1,4 @@
-"""The method of a project: a new project, the same images learned with another method, and a comparison of methods."""
+"""The method of a project: a new project, the same images under another method, and a comparison of methods."""
 
 from __future__ import annotations
 
@@ -83,15 +83,60 @@ class Trial:
 
 def remake(state: State, method: str) -> Change:
     """Return the same images learned with `method` and its default parameters; the history starts again."""
-    has_text = all(class_.text is not None for class_ in state.classes.values())
-    empty = empty_state(state.space, has_text=has_text, method=method)
-    images = {label: class_.examples for label, class_ in state.classes.items()}
-    following = empty.with_classes(state.classes, memo=memo_after(empty, state.classes, images))
-    counts = {label: len(examples) for label, examples in images.items()}
+    empty, following = _under(state, method)
+    counts = {label: len(class_.examples) for label, class_ in state.classes.items()}
     what = f"{describe_counts(counts)} with {type(empty.classifier).__name__}"
     recorded = empty.with_entry(following, state.classes, action="remake", what=what)
     change = recorded.history[-1].id
     return recorded, Receipt("remake", what, state.hash, following.hash, counts, touched=tuple(counts), change=change)
+
+
+@dataclass(frozen=True)
+class MethodChoice:
+    """A method to change to: its name, one line about it, and why it cannot be used here, "" if it can."""
+
+    name: str
+    summary: str
+    problem: str
+
+
+def method_choices(state: State, *, has_text: bool) -> list[MethodChoice]:
+    """Return every method; those without a variant for images alone cannot be used where classes have no texts."""
+    texts = all(class_.text is not None for class_ in state.classes.values()) if state.classes else has_text
+    found = []
+    for name in METHODS:
+        try:
+            kind = METHODS[name]
+        except HyCalError as error:  # another package's
+            found.append(MethodChoice(name, "", str(error)))
+            continue
+        problem = "" if texts or kind.without_text is not None else "It needs an encoder that embeds class names too."
+        found.append(MethodChoice(name, (kind.__doc__ or "").strip().partition("\n")[0], problem))
+    return found
+
+
+def change_method(state: State, method: str) -> Change:
+    """Return the project under `method` with its default parameters: the same images, and the history goes on."""
+    if not state.classes:
+        raise HyCalError(
+            "The model has no classes yet, so there is nothing to judge a method by. Learn a folder first."
+        )
+    _, other = _under(state, method)
+    names = [type(one.classifier).__name__ for one in (state, other)]
+    if other.kind == state.kind:
+        return state, Receipt("method", f"it is {names[0]} already", state.hash, state.hash, {}, undoable=False)
+    following = state.with_classes({}, memo=other.memo, method=other.method)
+    what = f"from {names[0]} to {names[1]}"
+    recorded = state.with_entry(following, {}, action="method", what=what)
+    return recorded, Receipt("method", what, state.hash, following.hash, {}, change=recorded.history[-1].id)
+
+
+def _under(state: State, method: str) -> tuple[State, State]:
+    """Return an empty project of `method`, and the same with the images of `state`."""
+    has_text = all(class_.text is not None for class_ in state.classes.values())
+    empty = empty_state(state.space, has_text=has_text, method=method)
+    images = {label: class_.examples for label, class_ in state.classes.items()}
+    return empty, empty.with_classes(state.classes, memo=memo_after(empty, state.classes, images))
 
 
 def trials(state: State, methods: Iterable[str]) -> Iterator[Trial]:

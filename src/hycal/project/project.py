@@ -24,6 +24,7 @@ from hycal.project.examples import Example
 from hycal.project.file import project_content, state_of
 from hycal.project.journal import append, frame_of, journal_of, replay
 from hycal.project.lookup import find, image
+from hycal.project.methods import change_method
 from hycal.project.state import State, lost_images
 from hycal.storage import model_file
 from hycal.storage.atomic import clear_drafts, real_file, sync_folder
@@ -204,6 +205,32 @@ class Project:
         """Rename a class or a domain."""
         return self.change(lambda state: changes.rename(state, find(state, old), new))
 
+    def change_method(self, method: str) -> Receipt:
+        """Derive the model by another method from now on; see `hycal.project.methods.change_method`."""
+        return self.change(lambda state: change_method(state, method))
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever learned."""
+        return not self.exists and not self.state.version
+
+    def check_new(self) -> None:
+        """Refuse a project that has learned something: its encoder stays as it is."""
+        if not self.is_new:
+            raise MovedOnError(
+                f"{self.path} has learned something already, so its encoder stays: embeddings of two encoders cannot "
+                "be compared. Nothing was changed. Learn the images again into a new model: hycal learn NEW.hycal "
+                "FOLDER --encoder NAME."
+            )
+
+    def start_from(self, empty: State) -> None:
+        """Start from `empty`, of another method or encoder: possible until the first change is made."""
+        with hold_lock(self.path, seconds=self._seconds), self._refreshing:
+            self._renewed()
+            self.check_new()
+            self._empty, self._kind = empty, empty.kind
+            self._seen = self._read()
+
     def undo(self, *, expected: str | None = None, only_if: str | None = None) -> Receipt:
         """Reverse the last change.
 
@@ -217,18 +244,19 @@ class Project:
         """
 
         def step(state: State) -> tuple[State, Receipt]:
-            if only_if not in (None, state.hash):
-                raise MovedOnError(
-                    "The model has been changed since, so nothing was taken back. Look at its history: undo again if "
-                    "you mean its last change."
-                )
+            _check_same(state, only_if, "taken back. Look at its history: undo again if you mean its last change")
             return changes.undo(state, expected=expected)
 
         return self.change(step)
 
-    def redo(self, *, expected: str | None = None) -> Receipt:
-        """Make the change again that the last undo took back; if `expected` is given, only if it names that undo."""
-        return self.change(lambda state: changes.redo(state, expected=expected))
+    def redo(self, *, expected: str | None = None, only_if: str | None = None) -> Receipt:
+        """Make the change again that the last undo took back. Parameters as `undo`; `expected` names that undo."""
+
+        def step(state: State) -> tuple[State, Receipt]:
+            _check_same(state, only_if, "made again. Look at its history: redo again if you mean its last undo")
+            return changes.redo(state, expected=expected)
+
+        return self.change(step)
 
     def merge(self, other: State) -> Receipt:
         """Learn every image of another project."""
@@ -246,8 +274,9 @@ class Project:
                 self._settle()
             following, result = step(before)
             if following is not before:
+                appends = self._appends and not whole and following.kind == before.kind  # frames hold no methods
                 with self._refreshing:  # else a reader would think that another process wrote the file
-                    self._append(following) if self._appends and not whole and self.exists else self._write(following)
+                    self._append(following) if appends and self.exists else self._write(following)
         return result
 
     def _renewed(self) -> State:
@@ -275,6 +304,7 @@ class Project:
             model_file.write(self.path, project_content(following))
         else:
             _write_first(self.path, following)
+        self._kind = following.kind
         self._show(following, frames=0, used=0)
         self._drop_journal()
 
@@ -336,6 +366,11 @@ class _Seen:
     stamps: tuple[_Stamp, _Stamp]
     frames: int = 0
     used: int = 0
+
+
+def _check_same(state: State, only_if: str | None, advice: str) -> None:
+    if only_if not in (None, state.hash):
+        raise MovedOnError(f"The model has been changed since, so nothing was {advice}.")
 
 
 def _write_first(path: Path, state: State) -> None:

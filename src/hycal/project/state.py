@@ -6,6 +6,7 @@ the earlier state to the byte. States share every image that did not change.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -25,10 +26,14 @@ LENGTH = 1000
 
 @dataclass(frozen=True, eq=False)
 class Undo:
-    """What a change replaced: the earlier classes by label, None for a new class, and the earlier memo."""
+    """What a change replaced: the earlier classes by label, None for a new class, and the earlier memo.
+
+    `method` is the earlier method and its parameters, having learned nothing, if the change replaced it.
+    """
 
     classes: Mapping[Label, ClassExamples | None]
     memo: Mapping[str, Any] = field(default_factory=dict)
+    method: IncrementalClassifier | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +69,11 @@ class HistoryEntry:
         return f"{self.number}-{self.after[:12]}"
 
     @property
+    def title(self) -> str:
+        """The change in words: "learning of 12 images of fruit/Lime"; of an undo or redo, those of what it is about."""
+        return change_title(self.action, self.what)
+
+    @property
     def undoable(self) -> bool:
         """Whether an undo can reverse it."""
         return self.undo is not None and self.action != "undo"
@@ -72,6 +82,26 @@ class HistoryEntry:
     def redoable(self) -> bool:
         """Whether it is an undo that a redo can reverse."""
         return self.undo is not None and self.action == "undo"
+
+
+_NOUNS = {
+    "learn": "learning of",
+    "forget": "forgetting of",
+    "correct": "correction",
+    "rename": "renaming of",
+    "method": "change of method",
+}
+
+
+def change_title(action: str, what: str) -> str:
+    """Return a change in words, see `HistoryEntry.title`.
+
+    >>> change_title("undo", "learn: 12 images of fruit/Lime")
+    'learning of 12 images of fruit/Lime'
+    """
+    while action in ("undo", "redo"):
+        action, _, what = what.partition(": ")
+    return f"{_NOUNS.get(action, f'{action} of')} {what}"
 
 
 History = tuple[HistoryEntry, ...]
@@ -103,6 +133,12 @@ def last_undoable(history: History) -> HistoryEntry | None:
 def last_redoable(history: History) -> HistoryEntry | None:
     """Return the undo that the next redo takes back."""
     return next((entry for entry in reversed(history) if entry.redoable), None)
+
+
+def undo_empties(state: State) -> bool:
+    """Whether the next undo leaves no class in a model that has some."""
+    last = last_undoable(state.history)
+    return bool(state.classes and last and last.undo and not any({**state.classes, **last.undo.classes}.values()))
 
 
 def drop_undo(history: History, entry: HistoryEntry) -> History:
@@ -189,7 +225,7 @@ class State:
 
     @property
     def kind(self) -> tuple[str, str | None, int, str]:
-        """What stays as it is while a project lives: method, fingerprint of the encoder, width, and parameters."""
+        """Method, fingerprint of the encoder, width, and parameters: all that answers depend on beside the images."""
         classifier, space = self.classifier, self.space
         parameters = json.dumps(classifier.get_params(deep=False), sort_keys=True)
         return type(classifier).__name__, space.fingerprint, space.dimension, parameters
@@ -199,12 +235,24 @@ class State:
         """What the method stores beside the samples."""
         return self.classifier.records_.memo
 
-    def with_classes(self, changes: Changes, *, memo: Mapping[str, Any] | None = None) -> State:
-        """Return the state with some classes replaced, or removed (None); the history stays."""
+    @property
+    def method(self) -> IncrementalClassifier:
+        """The method with its parameters, as a classifier that has learned nothing."""
+        method = copy.copy(self.classifier)  # without what it derived
+        method.install(Records({}))
+        return method
+
+    def with_classes(
+        self, changes: Changes, *, memo: Mapping[str, Any] | None = None, method: IncrementalClassifier | None = None
+    ) -> State:
+        """Return the state with some classes replaced, or removed (None), by default of the same method.
+
+        The history stays.
+        """
         classes = {**self.classes, **changes}
         kept = {label: class_ for label, class_ in classes.items() if class_ is not None}
         records = Records({label: class_.record for label, class_ in kept.items()}, self.memo if memo is None else memo)
-        other = replace(self, classifier=self.classifier.with_records(records), classes=kept)
+        other = replace(self, classifier=(method or self.classifier).with_records(records), classes=kept)
         if "label_of" in vars(self) and len(self.label_of) == self.n_images:
             vars(other)["label_of"] = _labels_after(
                 self.label_of, [self.classes.get(label) for label in changes], changes
@@ -213,7 +261,8 @@ class State:
 
     def with_entry(self, following: State, changes: Changes, *, action: str, what: str, when: str = "") -> State:
         """Return `following`, which `changes` made from this state, with a history entry about them."""
-        undo = Undo({label: self.classes.get(label) for label in changes}, self.memo)
+        method = None if following.kind == self.kind else self.method
+        undo = Undo({label: self.classes.get(label) for label in changes}, self.memo, method)
         entry = HistoryEntry(when or now(), action, what, self.hash, following.hash, undo, self.version + 1)
         return following.with_history(append_entry(self.history, entry), version=self.version + 1)
 

@@ -59,7 +59,7 @@ def make_app(service: Service, access: Access | None = None) -> ASGIApp:
     return Guard(
         _with_head(_with_short_cut(app, embeddings)),
         access or Access(),
-        most_bytes=body_limits(limits, service.width),
+        most_bytes=lambda path, kind: body_limits(limits, service.width)(path, kind),  # its encoder may change
         most_held=limits.held_bytes,
         most_requests=limits.requests,
     )

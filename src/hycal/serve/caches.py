@@ -13,6 +13,7 @@ from hycal.validation import Label
 
 T = TypeVar("T")
 Classes = Mapping[Label, ClassExamples]
+Kind = tuple[object, ...]  # `State.kind`: the method with its parameters, and the encoder
 
 _ONE_IN = 10  # classes may have changed
 
@@ -51,7 +52,7 @@ class CachedResult(Generic[T]):
     ) -> None:
         self._function = function
         self._valid = valid
-        self._last: tuple[Classes, T] | None = None
+        self._last: tuple[Classes, Kind, T] | None = None
         self._checked: Classes | None = None  # the last result is valid for these; most requests have them
         self._first_kept = 0
         self._computing = threading.Lock()
@@ -59,13 +60,13 @@ class CachedResult(Generic[T]):
     def __call__(self, state: State) -> T:
         """Return the result for `state`."""
         with self._computing:
-            if self._last is not None and self._is_valid(self._last[0], state.classes):
-                found = self._last[1]
+            if self._last is not None and self._is_valid(self._last, state):
+                found = self._last[2]
             else:
                 with one_blas_thread():  # a product on all cores would delay the answers to others
                     found = self._function(state)
                 if state.version >= self._first_kept:
-                    self._last = state.classes, found
+                    self._last = state.classes, state.kind, found
             self._checked = state.classes if state.version >= self._first_kept else None
             return found
 
@@ -74,13 +75,13 @@ class CachedResult(Generic[T]):
         with self._computing:
             self._first_kept, self._last, self._checked = version, None, None
 
-    def _is_valid(self, before: Classes, now: Classes) -> bool:
-        return now is self._checked or self._valid(before, now)
+    def _is_valid(self, last: tuple[Classes, Kind, T], state: State) -> bool:
+        return state.classes is self._checked or (last[1] == state.kind and self._valid(last[0], state.classes))
 
     def last(self, state: State) -> T:
-        """Return the last result, however old it is. Only the first call computes one, for `state`."""
+        """Return the last result for the same method, however old it is; compute one for `state` if there is none."""
         last = self._last
-        return self(state) if last is None else last[1]
+        return self(state) if last is None or last[1] != state.kind else last[2]
 
 
 class RecentImages:

@@ -18,11 +18,13 @@ from hycal.serve.embeddings import TOP
 from hycal.serve.serializers import (
     describe_answer,
     describe_change,
+    describe_choices,
     describe_classes,
     describe_folders,
     describe_image,
     describe_map,
     describe_model,
+    describe_trial,
 )
 from hycal.serve.service import SentImage, Service, Stopwatch, Upload
 
@@ -213,6 +215,37 @@ def forget(service: TheService, body: schemas.ForgetIn) -> schemas.ChangeOut:
 def undo(service: TheService, body: schemas.UndoIn | None = None) -> schemas.ChangeOut:
     """With `only_if`, only if the model is still the one of that hash."""
     return _change(service, lambda: service.undo(only_if=None if body is None else body.only_if))
+
+
+@router.post("/redo", summary="Make the change again that the last undo took back")
+def redo(service: TheService, body: schemas.UndoIn | None = None) -> schemas.ChangeOut:
+    """With `only_if`, only if the model is still the one of that hash."""
+    return _change(service, lambda: service.redo(only_if=None if body is None else body.only_if))
+
+
+@router.get("/choices", summary="The methods and encoders that there are")
+def choices(service: TheService) -> schemas.ChoicesOut:
+    """Which the model may have, and how to get the others."""
+    return describe_choices(service, service.state)
+
+
+@router.get("/trial", summary="Accuracy of a method on the learned images")
+def trial(service: TheService, method: Annotated[str, Query(max_length=200)]) -> schemas.TrialOut:
+    """Each learned image is judged by a model of that method without it. One method at a time is tried."""
+    state = service.state
+    return describe_trial(state, service.try_method(state, method))
+
+
+@router.post("/method", summary="Change the method of the model")
+def method(service: TheService, body: schemas.MethodIn) -> schemas.ChangeOut:
+    """The same images under another method: nothing is embedded again, and undo takes it back."""
+    return _change(service, lambda: service.change_method(body.method))
+
+
+@router.post("/encoder", summary="Change the encoder of a model that has learned nothing yet")
+def encoder(service: TheService, body: schemas.EncoderIn) -> schemas.ChangeOut:
+    """An encoder whose weights are installed. A model that has learned something keeps its own."""
+    return _change(service, lambda: service.change_encoder(body.encoder))
 
 
 def _receive(service: Service, files: Sequence[UploadFile]) -> tuple[list[SentImage], Stopwatch]:

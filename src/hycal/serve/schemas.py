@@ -45,9 +45,21 @@ class RenameIn(RequestBody):
 
 
 class UndoIn(RequestBody):
-    """The model whose last change is undone, as the receipt of that change has it in `after`; by default any model."""
+    """The model whose last change is undone, as its receipt has it in `after`; of a redo, the undo. By default any."""
 
     only_if: ModelHash | None = None
+
+
+class MethodIn(RequestBody):
+    """The method that the model will have."""
+
+    method: Name
+
+
+class EncoderIn(RequestBody):
+    """The encoder that a model will have that has learned nothing yet."""
+
+    encoder: Name
 
 
 class ForgetIn(RequestBody):
@@ -109,7 +121,11 @@ class LimitsOut(ResponseBody):
 
 
 class InfoOut(ResponseBody):
-    """The model as a whole. `undo` says what the next undo would take back, if anything."""
+    """The model as a whole.
+
+    `undo` and `redo` say what the next undo would take back, and the next redo make again, if anything; `undo_empties`
+    whether that undo leaves no class.
+    """
 
     name: str
     model: str
@@ -121,6 +137,8 @@ class InfoOut(ResponseBody):
     domains: dict[str, int]
     bytes: int
     undo: str | None
+    undo_empties: bool
+    redo: str | None
     limits: LimitsOut
 
 
@@ -326,6 +344,42 @@ class AccuracyOut(ResponseBody):
     suspects: list[SuspectOut]
     duplicates: list[DuplicatesOut]
     hints: list[str]
+
+
+class MethodOut(ResponseBody):
+    """A method: one line about it, and why this model cannot have it, "" if it can."""
+
+    name: str
+    summary: str
+    problem: str
+
+
+class EncoderOut(ResponseBody):
+    """An encoder; `ready` if its weights are installed, else `detail` says how to get them."""
+
+    name: str
+    summary: str
+    ready: bool
+    detail: Text
+
+
+class ChoicesOut(ResponseBody):
+    """The methods and encoders that there are. The encoder is free until the first image is learned."""
+
+    methods: list[MethodOut]
+    encoders: list[EncoderOut]
+    encoder_is_free: bool
+
+
+class TrialOut(ResponseBody):
+    """The accuracy of a method on the learned images, each judged by a model without it; `problem` if it failed."""
+
+    model: str
+    method: str
+    overall: ScoreOut | None = None
+    estimate: EstimateOut | None = None
+    seconds: float
+    problem: str
 
 
 class PointOut(ResponseBody):

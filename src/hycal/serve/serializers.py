@@ -12,11 +12,25 @@ from pydantic_core import to_json
 from starlette.responses import JSONResponse
 
 from hycal.data.readers import places_of_drop
+from hycal.encoders.catalog import list_encoders
+from hycal.encoders.status import check_files
 from hycal.escaping import json_text, plain_json
 from hycal.project import Receipt, State, split_label
 from hycal.project.answers import Answer, Ranking
-from hycal.project.state import last_undoable
-from hycal.serve.schemas import AnswerOut, ChangeOut, ClassOut, FoldersOut, ImageOut, InfoOut, MapOut, PlaceOut
+from hycal.project.methods import Trial, method_choices
+from hycal.project.state import last_redoable, last_undoable, undo_empties
+from hycal.serve.schemas import (
+    AnswerOut,
+    ChangeOut,
+    ChoicesOut,
+    ClassOut,
+    FoldersOut,
+    ImageOut,
+    InfoOut,
+    MapOut,
+    PlaceOut,
+    TrialOut,
+)
 from hycal.serve.service import SentImage, Service
 from hycal.validation import Label
 
@@ -33,7 +47,7 @@ class PlainJson(JSONResponse):
 
 def describe_model(service: Service, state: State) -> InfoOut:
     """Return the facts about the model as a whole."""
-    last = last_undoable(state.history)
+    last, undone = last_undoable(state.history), last_redoable(state.history)
     facts = {
         "name": service.project.path.name,
         "model": state.hash,
@@ -44,10 +58,30 @@ def describe_model(service: Service, state: State) -> InfoOut:
         "images": state.n_images,
         "domains": {domain: len(labels) for domain, labels in state.domains.items()},
         "bytes": service.project.path.stat().st_size if service.project.exists else 0,
-        "undo": None if last is None else f"{last.action}: {last.what}",
+        "undo": None if last is None else last.title,
+        "undo_empties": undo_empties(state),
+        "redo": None if undone is None else undone.title,
         "limits": service.limits,
     }
     return InfoOut.model_validate(facts)
+
+
+def describe_choices(service: Service, state: State) -> ChoicesOut:
+    """Return the methods and encoders that the project may have."""
+    encoders = [
+        {"name": one.spec.name, "summary": one.spec.summary, "ready": one.ready, "detail": one.detail}
+        for one in map(check_files, list_encoders())
+    ]
+    methods = method_choices(state, has_text=service.has_text)
+    return ChoicesOut.model_validate(
+        {"methods": methods, "encoders": encoders, "encoder_is_free": service.project.is_new}
+    )
+
+
+def describe_trial(state: State, trial: Trial) -> TrialOut:
+    """Return the accuracy of a method that was tried, or why it could not be."""
+    judged = {} if trial.judged is None else {"estimate": trial.judged.estimate(), "overall": trial.left_out}
+    return TrialOut.model_validate({**vars(trial), "model": state.hash, **judged})
 
 
 def describe_folders(folders: Mapping[str, int]) -> FoldersOut:

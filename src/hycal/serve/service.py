@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy.typing as npt
 
+from hycal.classifiers import METHODS
 from hycal.embedding import ImageBytes
 from hycal.embedding.cache import embeddings_folder, forget_images
 from hycal.embedding.preparation import isolated, start_workers
 from hycal.embedding.sources import ImageError
+from hycal.encoders import load_encoder
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.escaping import visible
+from hycal.parallel.threads import one_blas_thread
 from hycal.project import Arrival, Example, Project, Receipt, State
 from hycal.project.advice import Advice, advise
 from hycal.project.answers import Answer, Ranking, answer, class_map, rank
-from hycal.project.labels import LONGEST_NAME, check_class_name
+from hycal.project.encoder import encoder_space
+from hycal.project.labels import LONGEST_NAME
 from hycal.project.learner import Learner
+from hycal.project.lookup import whole_label
+from hycal.project.methods import Trial, empty_state, trials
 from hycal.serve.caches import CachedResult, RecentImages, mostly_unchanged, same_labels
 from hycal.uncertainty.unknown import rejected
 from hycal.validation import Floats, Label
@@ -127,16 +134,27 @@ class Service:
     ) -> None:
         self.project = project
         self.limits = limits or Limits()
-        self.encoder = encoder
-        self.width = project.current().space.dimension  # numbers of an embedding
-        self._learner = Learner(project, encoder, why_no_encoder=why_no_encoder)
-        self.recent = RecentImages(self.limits.tray)
+        self._use(encoder, why_no_encoder)
+        self._changing = threading.Lock()  # no image is learned while the encoder is replaced
+        self._trying = threading.Lock()  # one method at a time is tried: it may take minutes
         self._advice = CachedResult(_advice)
         self._map = CachedResult(class_map)
         # Probabilities use a cached calibration, refitted once over 10% of classes changed.
         self._calibration = CachedResult(lambda state: state.classifier.calibration_, valid=mostly_unchanged)
         self._familiarity = CachedResult(lambda state: state.classifier.familiarity_, valid=same_labels)
         project.on_loss = self._drop
+
+    def _use(self, encoder: Encoder | None, why_none: str = "") -> None:
+        """Embed by `encoder` from now on; what another one embedded is dropped."""
+        self.encoder = encoder
+        self.width = self.project.current().space.dimension  # numbers of an embedding
+        self.recent = RecentImages(self.limits.tray)
+        self._learner = Learner(self.project, encoder, why_no_encoder=why_none)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the encoder embeds class names too."""
+        return self.encoder is not None and self.encoder.has_text
 
     @property
     def state(self) -> State:
@@ -145,11 +163,11 @@ class Service:
 
     def receive(self, uploads: Sequence[Upload]) -> list[SentImage]:
         """Embed images and keep them for later requests. An image that cannot be used has its problem instead."""
-        most = self.limits.image_bytes
+        most, recent = self.limits.image_bytes, self.recent
         sources = [_UploadSource(str(number), upload.content, most) for number, upload in enumerate(uploads)]
         names = [visible(upload.name)[-LONGEST_NAME:] for upload in uploads]
         embedded = self._learner.embed(sources, names=names, most_pixels=self.limits.image_pixels, preparing=isolated())
-        self.recent.put(embedded.examples.values())
+        recent.put(embedded.examples.values())  # of the same encoder
         problems = {int(item.name): item.reason for item in embedded.skipped}
         found = embedded.examples
         return [SentImage(name, found.get(number), problems.get(number)) for number, name in enumerate(names)]
@@ -208,18 +226,23 @@ class Service:
 
     def correct(self, identity: str, label: str) -> Receipt:
         """Learn an image as `label`, and as nothing else; see `Project.correct`."""
-        example = self.image(identity)
-        self.recent.put([example])  # if it is forgotten later, it can still be shown and learned
-        return self._learner.correct(example, label)
+        with self._changing:
+            example = self.image(identity)
+            self.recent.put([example])  # if it is forgotten later, it can still be shown and learned
+            return self._learner.correct(example, whole_label(self.state, label))
 
     def learn(self, labels: Mapping[str, str]) -> Receipt:
         """Learn images that were sent before, as labels by content hash, in one step."""
-        for label in set(labels.values()) - self.state.classes.keys():
-            check_class_name(label)
+        with self._changing:
+            return self._learner.learn(self._arrivals(labels))
+
+    def _arrivals(self, labels: Mapping[str, str]) -> list[Arrival]:
+        state = self.state
+        whole = {label: whole_label(state, label) for label in set(labels.values())}
         arrivals, missing = [], []
         for identity, label in labels.items():
             try:
-                arrivals.append(Arrival(label, self.image(identity)))
+                arrivals.append(Arrival(whole[label], self.image(identity)))
             except UnknownImageError:
                 missing.append(identity)
         if missing and len(labels) > self.limits.tray:
@@ -232,7 +255,7 @@ class Service:
                 f"The server no longer has {len(missing):,} of {len(labels):,} images, such as {missing[0][:12]}. "
                 "Nothing was learned; send them again."
             )
-        return self._learner.learn(arrivals)
+        return arrivals
 
     def forget(self, target: str | bytes, *, for_good: bool) -> Receipt:
         """Forget a class, a domain or an image; `for_good` also in the undo, in memory and in the embedding cache."""
@@ -263,6 +286,39 @@ class Service:
     def undo(self, *, only_if: str | None = None) -> Receipt:
         """Take the last change back; if `only_if` is given, only from the model of that hash."""
         return self.project.undo(only_if=only_if)
+
+    def redo(self, *, only_if: str | None = None) -> Receipt:
+        """Make the change again that the last undo took back; if `only_if` is given, only on the model of that hash."""
+        return self.project.redo(only_if=only_if)
+
+    def change_method(self, method: str) -> Receipt:
+        """Change the method: of a new project its first one, of any other with undo."""
+        if not self.project.is_new:
+            return self.project.change_method(method)
+        with self._changing:
+            return self._start(empty_state(self.state.space, has_text=self.has_text, method=method))
+
+    def change_encoder(self, name: str) -> Receipt:
+        """Embed images by another encoder; a project that has learned something is refused."""
+        method = type(self.state.classifier).__name__
+        self.project.check_new()  # before an encoder is loaded
+        encoder = load_encoder(name)
+        with self._changing:
+            receipt = self._start(empty_state(encoder_space(encoder), has_text=encoder.has_text, method=method))
+            self._use(encoder)
+        return receipt
+
+    def _start(self, empty: State) -> Receipt:
+        before = self.state.hash
+        self.project.start_from(empty)
+        what = f"{type(empty.classifier).__name__} on {empty.space.name}"
+        return Receipt("start", what, before, empty.hash, {}, undoable=False)
+
+    def try_method(self, state: State, method: str) -> Trial:
+        """Return the accuracy of a method on the images of a model, each judged by a model that never saw it."""
+        with self._trying, one_blas_thread():
+            (trial,) = trials(state, [METHODS.find(method).__name__])
+        return trial
 
     def advice(self, state: State) -> Advice | None:
         """Return advice on a model; None if it has fewer than two classes, or it would take too long."""
