@@ -104,11 +104,11 @@ class HierarchicalHyCal(IncrementalClassifier):
     -----
     `hycal.algebra.hierarchy` has the derivation, `hycal.algebra.hierarchy_kernel` the regression,
     `hycal.algebra.hierarchy_covariance` the covariances of classes, and `hycal.algebra.hierarchy_groups` the groups.
-    Learning costs N d^2 + 14 d^3 operations, 2/3 d^3 for each of G
-    domains, and N_g^3/3 + 2 N_g^2 (d + C_g) for the regression of a domain of N_g samples. A domain of more than 1,024
-    samples has a regression if its classes have twelve or more on average; one of more than 4,096 has none. A query
-    costs 2 d (G d + 2 C), and 2 N_g (d + C_g) for each regression. One d x d matrix is held per domain and some for all
-    data.
+    Learning costs N d^2 + 14 d^3 operations, 2/3 d^3 for each of G domains, and 2/3 N_g^3 + 2 N_g^2 (d + C_g) for the
+    regression of a domain of N_g samples. A domain of more than 1,024 samples has a regression if its classes have
+    twelve or more on average; one of more than 4,096 has none. Covariances need d/8 samples of a class on average, and
+    cost O(K^2 d) each. A query costs 2 d (G d + 2 C), 2 N_g (d + C_g) for each regression, and 2 N_g d for the
+    covariances of a domain. One d x d matrix is held per domain and some for all data.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class HierarchicalHyCal(IncrementalClassifier):
         prior = (1 + 1) / 3 * d**3 + 9 * d**3 + 4 * d**3  # Cholesky and inverse, eigendecomposition, two products
         means = 11 * C * d**2  # into the basis and back, and into the white space of their domain
         held_out = 2 * G * (_HELD_OUT + _HELD_OUT_OF_DOMAIN) * d**2
-        more = sum(count(N // G, C // G, d, _HELD_OUT) for count in (kernel_operations, covariance_operations))
+        more = kernel_operations(N // G, C // G, d) + covariance_operations(N // G, C // G, d, _HELD_OUT)
         return N * d**2 + prior + means + G * (1 + 1) / 3 * d**3 + held_out + G * more
 
     @property
@@ -330,7 +330,8 @@ def _fitted_domain(
     classes, own = (np.searchsorted(domain.columns, part.own) for part in (members, samples))
     found: dict[str, npt.NDArray[Any]] = {"distance": held_out.distance(), "direction": held_out.direction()}
     if kernel_pays(len(members.rows), len(domain.columns)):
-        kernel, found["kernel"] = KernelRegression.fit(members.X, classes, np.searchsorted(members.rows, samples.rows))
+        kernel = KernelRegression.fit(members.X, classes)
+        found["kernel"] = kernel.without_each(np.searchsorted(members.rows, samples.rows))
     if text is not None:
         found["text"] = samples.X @ text.T
     weights, likelihood = _fitted_weights(found, own)
