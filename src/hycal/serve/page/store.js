@@ -1,6 +1,7 @@
 // What every view knows of the model. The document gets the event "model" when it has changed.
 
 import { get, post } from "./api.js";
+import { confirmed } from "./dialog.js";
 import { $, attempt, classes, h, plural, say } from "./dom.js";
 
 export const store = { info: null, classes: [] };
@@ -45,6 +46,7 @@ const option = ({ label }) => h("option", { value: label });
 
 function changed() {
   changedAt = performance.now();
+  $("domains").replaceChildren(...Object.keys(store.info.domains).filter(Boolean).map((domain) => h("option", { value: domain })));
   showModel(store.info);
   document.dispatchEvent(new CustomEvent("model"));
 }
@@ -52,12 +54,16 @@ function changed() {
 function showModel(info) {
   $("name").textContent = info.name;
   document.title = `${info.name} · hycal`;
-  $("facts").textContent = info.classes
-    ? `${classes(info.classes)} · ${plural(info.images, "image")} · ${plural(Object.keys(info.domains).length, "domain")} · ${info.method} on ${info.encoder}`
-    : `nothing learned yet · ${info.method} on ${info.encoder}`;
+  $("facts").replaceChildren(
+    info.classes ? `${classes(info.classes)} · ${plural(info.images, "image")} · ${plural(Object.keys(info.domains).length, "domain")} · ` : "nothing learned yet · ",
+    h("a", { href: "#model", title: "Show and change method and encoder" }, `${info.method} on ${info.encoder}`),
+  );
   $("undo").disabled = !info.undo;
-  $("undo").textContent = info.undo ? `Undo ${info.undo.replace(": ", " ")}` : "Undo";
-  $("undo").title = info.undo ? `Take back: ${info.undo}` : "There is nothing to take back";
+  $("undo").textContent = info.undo ? `Undo ${info.undo}` : "Undo";
+  $("undo").title = info.undo ? `Take back the ${info.undo}` : "There is nothing to take back";
+  $("redo").hidden = !info.redo;
+  $("redo").textContent = `Redo ${info.redo}`;
+  $("redo").title = `Make the ${info.redo} again`;
 }
 
 /** Carry out a change that a person asked for, say what happened, offer to take it back. */
@@ -68,18 +74,28 @@ export const change = (path, body, message) =>
       throw error;
     });
     await applyReceipt(receipt);
-    say(receipt.before === receipt.after ? "Nothing changed." : message(receipt), path === "undo" ? {} : undoAction(receipt));
+    say(receipt.before === receipt.after ? "Nothing changed." : message(receipt), path === "undo" ? { action: "Redo", onaction: redo } : undoAction(receipt));
     return receipt;
   });
 
 /** Return the action of a message that undoes the change of a receipt; none if nothing changed. */
 export const undoAction = ({ before, after, undoable }) => (before !== after && undoable ? { action: "Undo", onaction: () => undo(after) } : {});
 
-let undone = Promise.resolve(); // the last undo: the next one waits for it
+let stepped = Promise.resolve(); // the last undo or redo: the next one waits for it
 
 /** Undo the last change of a model, by default the one on the screen; never a change that somebody else made since. */
 export function undo(model) {
-  undone = undone.then(() => change("undo", { only_if: model ?? store.info.model }, (receipt) => `Taken back: ${receipt.what}`));
+  stepped = stepped.then(async () => {
+    const { info } = store;
+    const empties = info.undo_empties && (model ?? info.model) === info.model;
+    if (empties && !(await confirmed("Nothing will be left", `The model will have no class after you take back the ${info.undo}. Redo makes it again, until the next change.`, "Undo"))) return;
+    await change("undo", { only_if: model ?? info.model }, (receipt) => `Taken back: ${receipt.what}`);
+  });
+}
+
+/** Make the change again that the last undo took back. */
+export function redo() {
+  stepped = stepped.then(() => change("redo", { only_if: store.info.model }, (receipt) => `Made again: ${receipt.what}`));
 }
 
 const HUES = 8;
