@@ -21,8 +21,8 @@ def click(person: Visit, number: int) -> int:
         card.locator(".choices button:not(.right):not(.other)").first.click()
     else:
         card.locator("button.other").click()
-        card.locator("form.other input").fill("planets/rocky")
-        card.locator("form.other input").press("Enter")
+        card.locator("form.other [list=labels]").fill("planets/rocky")
+        card.locator("form.other [list=labels]").press("Enter")
     person.page.wait_for_function("n => document.querySelectorAll('.card')[n].dataset.ms", arg=number)
     if not number % 2:
         assert card.locator(".best strong").inner_text() == "rocky"
@@ -82,9 +82,9 @@ def test_nobody_takes_the_form_from_under_the_hands(tmp_path, drawn, visit):
         with page.expect_response("**/api/answers?top=5*"):  # all cards hear of the new model
             second.locator("button.right").click()
             first.locator("button.other").click()
-            first.locator("form.other input").type("planets/a new cl")
+            first.locator("form.other [list=labels]").type("planets/a new cl")
         third.locator(".evidence").wait_for()  # still open, with the evidence of the new model
-        first.locator("form.other input").type("ass")
-        first.locator("form.other input").press("Enter")
+        first.locator("form.other [list=labels]").type("ass")
+        first.locator("form.other [list=labels]").press("Enter")
         person.wait_for_message("Learned as planets/a new class")
         assert page.evaluate("document.activeElement.className").startswith("card")

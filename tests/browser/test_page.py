@@ -20,7 +20,7 @@ def test_teach_ask_correct_forget_undo_reload_restart(tmp_path, photographs, vis
         assert person.teach(photographs / one) == "Learned 24 images of 3 classes"
         assert person.teach(photographs / two) == "Learned 24 images of 3 classes"
         assert person.facts().startswith("6 classes · 48 images · 2 domains · ")
-        assert page.inner_text("#undo").startswith("Undo learn 24 images")
+        assert page.inner_text("#undo").startswith("Undo learning of 24 images")
         assert model.is_file()
 
         # ask with images that it has not seen
@@ -40,10 +40,10 @@ def test_teach_ask_correct_forget_undo_reload_restart(tmp_path, photographs, vis
 
         # correct by creating a class; the model has it at once
         card.locator("button.other").click()
-        card.locator("form.other input").fill("something new")
-        assert f"needs its domain: {one}/something new" in card.locator("form.other").inner_text()
-        card.locator("form.other input").fill(f"{one}/something new")
-        card.locator("form.other input").press("Enter")
+        card.locator("form.other [list=labels]").fill("something new")
+        assert "something new is a new class. Which domain is it of?" in card.locator("form.other").inner_text()
+        card.locator("form.other [list=labels]").fill(f"{one}/something new")
+        card.locator("form.other [list=labels]").press("Enter")
         person.wait_for_facts("7 classes · 49 images")
         assert card.locator(".best strong").inner_text() == "something new"
         assert re.search(r"Updated in \d+ ms", card.inner_text())

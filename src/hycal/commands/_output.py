@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 FOUND_SOMETHING = 3  # exit code under --strict
 INTERRUPTED = 130  # exit code after Ctrl+C
@@ -237,7 +238,32 @@ def progress(
 
 
 @contextmanager
-def embedding_progress(console: Console, *, total: int) -> Iterator[Callable[[Tick], None]]:
+def counting(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[int, int | None], None]]:
+    """Yield a function that shows how many steps of `what` are done, of how many, on standard error."""
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True, quiet=quiet)
+    with progress(console, *columns, total=total, line=lambda done, of, _: f"{what}: {done:,} of {of:,}") as show:
+        yield show
+
+
+def counted(steps: Iterable[T], what: str, total: int, *, quiet: bool = False) -> Iterator[T]:
+    """Yield the steps, and show how many of them are done."""
+    with counting(what, total, quiet=quiet) as show:
+        for done, step in enumerate(steps, start=1):
+            show(done, total)
+            yield step
+
+
+@contextmanager
+def working(what: str, *, quiet: bool = False) -> Iterator[None]:
+    """Show on a terminal that something takes a while whose end is not known."""
+    console = Console(stderr=True, quiet=quiet)
+    with console.status(what) if console.is_terminal else nullcontext():
+        yield
+
+
+@contextmanager
+def embedding_progress(console: Console, *, total: int | None = None) -> Iterator[Callable[[Tick], None]]:
     """Yield a function for `embed(..., watch=)` that shows how many images are embedded."""
 
     def line(done: int, of: int, seconds: float) -> str:

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from hycal.commands._options import Json, Model
+from hycal.commands._options import Json, Model, Quiet
 from hycal.commands._output import (
     FOUND_SOMETHING,
     percent,
@@ -18,6 +18,7 @@ from hycal.commands._output import (
     print_table,
     report_errors,
     score_json,
+    working,
 )
 from hycal.project import Project
 from hycal.project.advice import Advice, Suspect, advise
@@ -32,6 +33,7 @@ _NAMED = 5  # files of a group of near-duplicates
 def advise_command(
     model: Model,
     strict: Annotated[bool, typer.Option("--strict", help="End with code 3 if any image looks mislabelled.")] = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Advise on a model from its own images, each judged by a model that never saw it.
@@ -43,7 +45,8 @@ def advise_command(
     Example: hycal advise photos.hycal
     """
     project = Project(model)
-    found = advise(project.state)
+    with working("judging each image by a model without it", quiet=quiet):
+        found = advise(project.state)
     if as_json:
         print_json(_advice_json(found))
     else:

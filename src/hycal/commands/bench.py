@@ -13,8 +13,16 @@ from rich.table import Table
 
 from hycal.bench.setting_form import SAMPLING
 from hycal.bench.settings import list_settings, load_setting, load_settings
-from hycal.commands._options import Cluster, Force
-from hycal.commands._output import plain, print_line, print_table, progress, report_errors
+from hycal.commands._options import Cluster, Force, Quiet
+from hycal.commands._output import (
+    embedding_progress,
+    plain,
+    print_line,
+    print_table,
+    progress,
+    report_errors,
+    working,
+)
 from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
@@ -65,6 +73,7 @@ def run_command(
     embeddings: Embeddings = None,
     jobs: Annotated[int, typer.Option(help="Processes side by side; -1 for one on each core.")] = -1,
     cluster: Cluster = "",
+    quiet: Quiet = False,
 ) -> None:
     """Run settings with methods, four seeds each, and keep one small file for each run.
 
@@ -87,7 +96,7 @@ def run_command(
     cells = grid(chosen, variants, seeds=numbers, orders=orders.split())
     embedded = {setting.name: load_domains(setting, embeddings) for setting in chosen}
     began = time.monotonic()
-    with progress(console, *_PROGRESS, line=lambda done, of, _: f"{done} of {of} runs") as watch:
+    with progress(Console(quiet=quiet), *_PROGRESS, line=lambda done, of, _: f"{done} of {of} runs") as watch:
         summary = run_grid(cells, embedded, out, cluster=cluster or f"local:{jobs}", watch=watch)
     _print_summary(console, summary, out, time.monotonic() - began)
 
@@ -101,6 +110,7 @@ def embed_command(
     ],
     out: Annotated[Path, typer.Option(help="Folder for one DOMAIN.npz each; pass it to `run --embeddings`.")],
     encoder: Annotated[str, typer.Option(help="An encoder of `hycal encoders list`.")] = "clip-vit-b16",
+    quiet: Quiet = False,
 ) -> None:
     """Embed the user's own copies of the data sets of a setting: images, and class names.
 
@@ -121,7 +131,8 @@ def embed_command(
     folders = {name: find_copy(name, root.expanduser()) for name in wanted}  # all, before hours of work on the first
     with EmbeddingCache.of(loaded, embeddings_folder()) as store:
         for name, folder in folders.items():
-            domain, skipped = embed_domain(name, folder, loaded, store=store)
+            with embedding_progress(Console(stderr=True, quiet=quiet)) as watch:
+                domain, skipped = embed_domain(name, folder, loaded, store=store, watch=watch)
             for skip in skipped:
                 print_line(console, f"{skip.name}: {skip.reason}", label="skipped", style="yellow", separator=" ")
             path = write_domain(out, domain)
@@ -136,6 +147,7 @@ def embed_command(
 def report_command(
     folder: Annotated[Path, typer.Argument(help="Folder that `hycal bench run` wrote its results to.")],
     force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write the tables and figures of a folder of results: Markdown, LaTeX, CSV, and one HTML page.
 
@@ -146,8 +158,9 @@ def report_command(
     from hycal.bench.report.writers import number, write_report
 
     console = Console()
-    results = collect(folder)
-    files = write_report(results, folder, force=force)
+    with working("writing the report", quiet=quiet):
+        results = collect(folder)
+        files = write_report(results, folder, force=force)
     for group in results.groups:
         columns = ("last", "average", "s_cde", "forgetting", "ece")
         title = plain(f"{group.name} ({group.protocol})")
@@ -163,20 +176,19 @@ def report_command(
 
 @app.command("efficiency")
 @report_errors
-def efficiency_command(out: Out) -> None:
+def efficiency_command(out: Out, quiet: Quiet = False) -> None:
     """Measure what it takes every method to add 10 classes to a model of 290; the report sets it beside the counts.
 
     Example: hycal bench efficiency --out results
     """
     from hycal.bench.efficiency import measure, write_efficiency
 
-    console = Console()
     measured = {}
     for method, cost in measure():
         measured[method] = cost
         line = f"{method:12} {1000 * cost.seconds:9.1f} ms {cost.state_bytes / 2**20:8.1f} MiB"
-        print_line(console, line)
-    print_line(console, str(write_efficiency(out, measured)))
+        print_line(Console(quiet=quiet), line)
+    print_line(Console(), str(write_efficiency(out, measured)))
 
 
 @app.command("practice")
@@ -186,6 +198,7 @@ def practice_command(
     out: Out,
     seeds: Seeds = "",
     embeddings: Embeddings = None,
+    quiet: Quiet = False,
 ) -> None:
     """Run scikit-learn's classifiers beside HierarchicalHyCal: what a practitioner would pick instead.
 
@@ -197,7 +210,7 @@ def practice_command(
     from hycal.bench.domains import load_domains
     from hycal.bench.practice import run_practice
 
-    console = Console()
+    console = Console(quiet=quiet)  # a line for each seed: a bar would take processor time that is measured
     for setting in load_settings(settings):
         embedded = load_domains(setting, embeddings)
         for seed in _numbers(seeds) or setting.seeds:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
-from hycal.commands._output import print_line, print_table, progress, report_errors
+from hycal.commands._output import print_line, print_table, progress, report_errors, working
 from hycal.data.catalog import find_dataset, list_datasets
 from hycal.data.check import check_dataset
 from hycal.data.download import fetch
@@ -42,8 +42,9 @@ def check_command(name: Name, root: Root) -> None:
 
     Example: hycal data check dtd --root ~/data/dtd
     """
-    report = check_dataset(name, root.expanduser())
     console = Console()
+    with working(f"checking {name}"):
+        report = check_dataset(name, root.expanduser())
     print_line(console, f"{report.title} in {root}")
     for heading, style, lines in (
         ("there", "green", report.there),

@@ -17,6 +17,7 @@ from hycal.commands._options import (
     Cluster,
     Force,
     Outside,
+    Quiet,
     StrictSkips,
     Weights,
     check_backend,
@@ -48,6 +49,7 @@ def embed_command(
     batch: Annotated[int, typer.Option(min=1, help="Images per call of the encoder.")] = BATCH,
     cluster: Cluster = "",
     force: Force = False,
+    quiet: Quiet = False,
     strict: StrictSkips = False,
 ) -> None:
     """Embed every image in a folder, and write the embeddings to one .npz file.
@@ -74,7 +76,12 @@ def embed_command(
     loaded = load_encoder(encoder, weights=weights, backend=library)
     way = _on_cluster(encoder, weights, library, cluster) if cluster else partial(embed, encoder=loaded)
     result = embed_images(
-        [image.source for image in images], loaded, cache, summary=console, way=partial(way, batch=batch)
+        [image.source for image in images],
+        loaded,
+        cache,
+        summary=Console(stderr=True, quiet=quiet),
+        way=partial(way, batch=batch),
+        quiet=quiet,
     )
     report = write_skipped(out, result.skipped, force=force)
     if report is not None:

@@ -23,6 +23,7 @@ from hycal.commands._options import (
 )
 from hycal.commands._output import (
     FOUND_SOMETHING,
+    counting,
     percent,
     plain,
     print_json,
@@ -63,7 +64,9 @@ def evaluate_command(
     state = Project(model).state
     inputs = held_out_images(folder, state, domain=domain, outside=outside)
     asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=None, quiet=quiet)
-    found = evaluate(state, zip(asked.labels, best_labels(state, asked.rows), strict=True))
+    with counting("scoring", len(asked.rows), quiet=quiet) as watch:
+        answers = best_labels(state, asked.rows, watch=watch)
+    found = evaluate(state, zip(asked.labels, answers, strict=True))
     skipped = (*inputs.left_out.all, *asked.skipped)
     if as_json:
         print_json({**_evaluation_json(found), "learned_before": asked.learned, "skipped": skipped_json(skipped)})

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from hycal.commands._inputs import EncoderChoice, embed_held_out
-from hycal.commands._options import CacheFolder, Force, Json, Model, ModelEncoder, Outside, Weights
-from hycal.commands._output import plain, print_json, print_line, print_skipped, print_table, report_errors
+from hycal.commands._options import CacheFolder, Force, Json, Model, ModelEncoder, Outside, Quiet, Weights
+from hycal.commands._output import plain, print_json, print_line, print_skipped, print_table, report_errors, working
 from hycal.storage.atomic import check_replaceable, write_whole
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def gravity_command(
     encoder: ModelEncoder = None,
     weights: Weights = None,
     cache: CacheFolder = None,
+    quiet: Quiet = False,
     as_json: Json = False,
     page: Annotated[Path | None, typer.Option("--html", help="HTML page to write, with tables and pictures.")] = None,
     force: Force = False,
@@ -54,9 +55,11 @@ def gravity_command(
         check_replaceable(page, mark)  # before minutes of work
     console, state = Console(stderr=True), Project(model).state
     inputs = held_out_images(source, state, outside=outside)
-    asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=console)
+    summary = Console(stderr=True, quiet=quiet)
+    asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=summary, quiet=quiet)
     print_skipped((*inputs.left_out.all, *asked.skipped), rest="")
-    measured = measure_calibration(state.classifier, asked.rows, asked.labels)
+    with working("measuring the pull of each domain", quiet=quiet):
+        measured = measure_calibration(state.classifier, asked.rows, asked.labels)
     if page is not None:
         write_whole(page, gravity_page(model.name, measured).encode(), mark=mark)
         print_line(console, f"{page}: the page")

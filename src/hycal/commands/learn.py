@@ -40,6 +40,7 @@ from hycal.commands._output import (
     print_skipped,
     report_errors,
     skipped_json,
+    working,
 )
 from hycal.embedding.sources import ImageFile
 from hycal.encoders.encoder import Encoder
@@ -100,7 +101,8 @@ def learn_command(
         return
     if doubtful and not yes:
         ask_or_stop("Are these the classes to learn?")
-    project, loaded = _open(model, encoder, weights, method)
+    with working("loading the encoder", quiet=quiet):
+        project, loaded = _open(model, encoder, weights, method)
     receipt = _learn(Learner(project, loaded), loaded, images, cache, thumbnails, quiet=quiet)
     receipt = replace(receipt, skipped=(*left_out.all, *receipt.skipped))
     print_receipt(project, receipt, as_json=as_json)

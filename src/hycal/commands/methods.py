@@ -3,20 +3,46 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 from hycal.classifiers import METHODS
-from hycal.commands._options import Json, Model, complete_method
-from hycal.commands._output import plain, print_json, print_line, print_receipt, print_table, report_errors, score_json
+from hycal.commands._inputs import EncoderChoice, embed_images
+from hycal.commands._options import (
+    CacheFolder,
+    Json,
+    Model,
+    Quiet,
+    Weights,
+    complete_encoder,
+    complete_method,
+)
+from hycal.commands._output import (
+    counted,
+    percent,
+    plain,
+    plural,
+    print_json,
+    print_line,
+    print_receipt,
+    print_table,
+    report_errors,
+    score_json,
+)
+from hycal.encoders.catalog import list_encoders
+from hycal.encoders.files import locate
 from hycal.errors import HyCalError
-from hycal.project import Project
+from hycal.project import Project, State
+from hycal.project.encoder import encoder_space
+from hycal.project.encoder_trials import sample_learned, try_encoder
+from hycal.project.inputs import to_learn
 from hycal.project.methods import Trial, better_method, remake, trials
+from hycal.validation import unit_rows
 
 _NAMES = ", ".join(METHODS)
 
@@ -32,6 +58,20 @@ def methods_command(
             autocompletion=complete_method,
         ),
     ] = None,
+    images: Annotated[
+        Path | None, typer.Option("--images", help="The learned folder: try encoders on a sample of it, not methods.")
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            help="With --images, the encoder to try; by default every other one that is installed.",
+            autocompletion=complete_encoder,
+        ),
+    ] = None,
+    weights: Weights = None,
+    cache: CacheFolder = None,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Try every method on a model's own images, each judged by a model that never saw it. The file stays as it is.
@@ -40,11 +80,16 @@ def methods_command(
     Recommends a change only where another method is better beyond chance, and the cheapest of equals. A method with a
     closed form of leave-one-out takes seconds for thousands of images, any other a minute or more.
 
+    With --images it compares encoders instead, by the model's method, on up to 200 learned images of that folder.
+
     Example: hycal methods photos.hycal --only HyCal --only HierarchicalHyCal
     """
     state = Project(model).state
+    if images is not None:
+        _try_encoders(model, state, images, EncoderChoice(encoder, weights, cache), quiet=quiet, as_json=as_json)
+        return
     names = list(dict.fromkeys(METHODS.find(name).__name__ for name in only or METHODS))
-    steps = track(trials(state, names), "trying methods", len(names), console=Console(stderr=True), transient=True)
+    steps = counted(trials(state, names), "trying methods", len(names), quiet=quiet)
     found = sorted(steps, key=lambda trial: -1.0 if trial.problem else trial.left_out.accuracy, reverse=True)
     own = type(state.classifier).__name__
     if as_json:
@@ -83,6 +128,46 @@ def remake_command(
         return
     following, receipt = remake(project.state, method)
     print_receipt(Project.create(out, following), receipt, as_json=as_json)
+
+
+def _try_encoders(
+    model: Path, state: State, folder: Path, choice: EncoderChoice, *, quiet: bool, as_json: bool
+) -> None:
+    """Compare the model's encoder with others on a sample of the images that it learned, and print the result."""
+    from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
+
+    names = [choice.name] if choice.name else _installed(state.space.name)
+    sample = sample_learned(state, [image.source for image in to_learn(folder)[0]])
+    found = []
+    for name in names:
+        encoder = load_encoder(name, weights=choice.weights)
+        rows = embed_images(list(sample.values()), encoder, choice.cache, summary=None, quiet=quiet)
+        units = dict(zip(rows.keys, unit_rows(rows.rows), strict=True))
+        found.append(try_encoder(state, encoder_space(encoder), units))
+    if as_json:
+        print_json({"model": str(model), "encoder": state.space.name, "encoders": [asdict(trial) for trial in found]})
+        return
+    console, own = Console(), type(state.classifier).__name__
+    print_line(console, f"a sample of {plural(len(sample), 'learned image')}, by {own} on images alone")
+    for trial in found:
+        print_line(console, f"{state.space.name}: {percent(trial.own)}, {trial.encoder}: {percent(trial.other)}")
+        if trial.better:
+            print_line(console, f"{trial.encoder} is better beyond chance")
+            change = f"hycal learn NEW.hycal {shlex.quote(str(folder))} --encoder {trial.encoder}"
+            print_line(console, f"to change: {change}")
+        else:
+            print_line(console, f"{trial.encoder} is {'worse' if trial.worse else 'not better'} beyond chance")
+
+
+def _installed(own: str) -> list[str]:
+    """Return the encoders whose weights are here, but for the model's own."""
+    names = [spec.name for spec in list_encoders() if spec.name != own and not locate(spec).missing]
+    if not names:
+        raise HyCalError(
+            f"No encoder but {own} is installed, so there is none to compare it with. `hycal encoders get "
+            "clip-vit-b16-w8` gets a stronger one (90 MB); then run this again."
+        )
+    return names
 
 
 def _trial_json(trial: Trial) -> dict[str, Any]:

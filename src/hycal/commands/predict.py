@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,8 +12,8 @@ import typer
 from rich.console import Console
 
 from hycal.commands._inputs import embedding_cache
-from hycal.commands._options import CacheFolder, Model, ModelEncoder, StrictSkips, Weights
-from hycal.commands._output import FOUND_SOMETHING, print_json, print_line, report_errors
+from hycal.commands._options import CacheFolder, Model, ModelEncoder, Quiet, StrictSkips, Weights
+from hycal.commands._output import FOUND_SOMETHING, print_json, print_line, report_errors, working
 from hycal.errors import HyCalError
 from hycal.escaping import csv_line
 
@@ -41,6 +42,7 @@ def predict_command(
     encoder: ModelEncoder = None,
     weights: Weights = None,
     cache: CacheFolder = None,
+    quiet: Quiet = False,
     strict: StrictSkips = False,
 ) -> None:
     """Say what images show. Answers appear as they come; memory does not grow with the number of images.
@@ -71,7 +73,10 @@ def predict_command(
     done = skipped = 0
     cached = any(path.is_dir() for path in images)
     with embedding_cache(loaded, cache) if cached else nullcontext() as store:
-        for item in predictor.predict(_files(images), loaded, store=store):
+        found = predictor.predict(_files(images), loaded, store=store)
+        with working("preparing the model", quiet=quiet):
+            first = list(islice(found, 1))
+        for item in chain(first, found):
             done, skipped = done + 1, skipped + (item.problem is not None)
             write(item)
     if not done:

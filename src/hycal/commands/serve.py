@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hycal.commands._inputs import check_method, new_project
 from hycal.commands._options import ModelEncoder, NewMethod, Weights
-from hycal.commands._output import class_count, plural, print_line, report_errors
+from hycal.commands._output import class_count, plural, print_line, report_errors, working
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project
@@ -49,7 +49,8 @@ def serve_command(
 
     limit_heaps()
     access = Access.safe(host, token)
-    project, loaded, problem = _open(model, encoder, weights, method)
+    with working("loading the encoder"):
+        project, loaded, problem = _open(model, encoder, weights, method)
     check_port(access, port)
     console = Console(stderr=True)
     state = project.state

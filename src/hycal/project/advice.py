@@ -212,7 +212,10 @@ def _hints(state: State, estimate: Estimate) -> tuple[str, ...]:
         return ()
     hints = ["another method may be better: hycal methods MODEL compares them on these images"]
     if state.space.name == _SMALLEST_ENCODER:
-        hints.append("a stronger encoder would help: hycal encoders lists them, learn --encoder uses one")
+        hints.append(
+            "a stronger encoder may be better: hycal encoders get clip-vit-b16-w8, then hycal methods MODEL --images "
+            "FOLDER compares it on a sample of these images"
+        )
     return tuple(hints)
 
 

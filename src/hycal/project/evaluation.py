@@ -67,10 +67,18 @@ class Evaluation:
     confusions: tuple[Confusion, ...]
 
 
-def best_labels(state: State, rows: Floats) -> list[Label]:
-    """Return the best class for each embedding; scores are computed for a few rows at a time."""
-    parts = [rows[first : first + _ROWS_AT_ONCE] for first in range(0, len(rows), _ROWS_AT_ONCE)]
-    return [label for part in parts for label in state.classifier.predict(part).tolist()]
+def best_labels(
+    state: State, rows: Floats, *, watch: Callable[[int, int], None] = lambda done, total: None
+) -> list[Label]:
+    """Return the best class for each embedding; scores are computed for a few rows at a time.
+
+    `watch` is called with the number of rows that are done, and of all.
+    """
+    found: list[Label] = []
+    while len(found) < len(rows):
+        found += state.classifier.predict(rows[len(found) : len(found) + _ROWS_AT_ONCE]).tolist()
+        watch(len(found), len(rows))
+    return found
 
 
 def evaluate(state: State, answers: Iterable[tuple[Label, Label]]) -> Evaluation:

@@ -182,4 +182,9 @@ def _surpasses(one: Trial, other: Trial) -> bool:
     _, first = np.unique(one.judged.groups, return_index=True)  # one image of each group of near-duplicates
     ours, theirs = one.judged.hits[first], other.judged.hits[first]
     won, lost = int(np.sum(ours & ~theirs)), int(np.sum(theirs & ~ours))
+    return is_beyond_chance(won, lost)
+
+
+def is_beyond_chance(won: int, lost: int) -> bool:
+    """Whether one of two is right where the other is wrong, `won` times against `lost`, more often than by chance."""
     return won > lost and 2.0 * float(bdtr(lost, won + lost, 0.5)) < _CHANCE

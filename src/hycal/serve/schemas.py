@@ -355,12 +355,11 @@ class MethodOut(ResponseBody):
 
 
 class EncoderOut(ResponseBody):
-    """An encoder; `ready` if its weights are installed, else `detail` says how to get them."""
+    """An encoder; `ready` if its weights are installed where the server runs."""
 
     name: str
     summary: str
     ready: bool
-    detail: Text
 
 
 class ChoicesOut(ResponseBody):

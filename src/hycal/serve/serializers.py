@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 
 from hycal.data.readers import places_of_drop
 from hycal.encoders.catalog import list_encoders
-from hycal.encoders.status import check_files
+from hycal.encoders.files import locate
 from hycal.escaping import json_text, plain_json
 from hycal.project import Receipt, State, split_label
 from hycal.project.answers import Answer, Ranking
@@ -69,8 +69,7 @@ def describe_model(service: Service, state: State) -> InfoOut:
 def describe_choices(service: Service, state: State) -> ChoicesOut:
     """Return the methods and encoders that the project may have."""
     encoders = [
-        {"name": one.spec.name, "summary": one.spec.summary, "ready": one.ready, "detail": one.detail}
-        for one in map(check_files, list_encoders())
+        {"name": spec.name, "summary": spec.summary, "ready": not locate(spec).missing} for spec in list_encoders()
     ]
     methods = method_choices(state, has_text=service.has_text)
     return ChoicesOut.model_validate(

@@ -2,7 +2,7 @@
 
 import { post, upload } from "./api.js";
 import { attempt, fill, h, labelElement, percent, plural, say } from "./dom.js";
-import { meaning } from "./labels.js";
+import { classFields } from "./labels.js";
 import { applyReceipt, store, undoAction } from "./store.js";
 
 const SIDE = 320; // pixels of the shorter side of a frame that is sent: encoders look at 224
@@ -26,7 +26,7 @@ function build(section) {
     video: h("video", { muted: true, playsInline: true, "aria-label": "Camera" }),
     answer: h("p", { className: "live", role: "status" }),
     start: h("button", { className: "main", onclick: () => attempt(start) }, "Start the camera"),
-    label: h("input", { list: "labels", placeholder: "domain/class, such as fruit/lime", "aria-label": "Class to teach", autocomplete: "off", oninput: update }),
+    label: classFields({ name: "Class to teach", changed: update }),
     teach: h("button", { className: "main", disabled: true }, "Hold to teach"),
   };
   const { video, answer, start: button, label, teach } = parts;
@@ -38,7 +38,8 @@ function build(section) {
     h("h2", {}, "Camera"),
     h("p", { className: "quiet" }, "Pictures go to the machine that runs hycal and no further. Move the object while you teach: twenty frames of one view count as little more than one picture."),
     h("div", { className: "viewfinder" }, video, answer),
-    h("p", { className: "buttons" }, button, label, teach),
+    h("p", { className: "buttons" }, button, ...label.fields, teach),
+    label.hint,
   );
 }
 
@@ -71,10 +72,10 @@ function stop() {
 }
 
 function update() {
-  parts.teach.disabled = !stream || !parts.label.value.trim() || !meantLabel();
+  parts.teach.disabled = !stream || !meantLabel();
 }
 
-const meantLabel = () => meaning(parts.label.value).label;
+const meantLabel = () => parts.label.label();
 
 /** Return the present frame as a JPEG file. */
 function frame(name) {

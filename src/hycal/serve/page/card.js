@@ -1,10 +1,9 @@
 // The card of one answer: the image, its candidates, the evidence, and the buttons that correct it.
 
 import { ApiError, post, upload } from "./api.js";
-import { attempt, fill, h, labelElement, nextFrame, percent, say, split } from "./dom.js";
-import { readable } from "./escaping.js";
+import { attempt, h, labelElement, nextFrame, percent, say, split } from "./dom.js";
 import { evidence } from "./evidence.js";
-import { meaning } from "./labels.js";
+import { classFields } from "./labels.js";
 import { applyReceipt, colour, undoAction } from "./store.js";
 
 export const QUESTION = "top=5&unknown=0.05"; // one learned image of twenty may be called unknown
@@ -95,21 +94,14 @@ export function card(item) {
     });
 
   function openOther(button) {
-    const hint = h("span", { className: "quiet" });
-    const input = h("input", {
-      list: "labels", placeholder: "class, or domain/class if it is new", autocomplete: "off", "aria-label": "Class that the image shows", required: true,
-      oninput: check,
+    const typed = classFields({
+      name: "Class that the image shows",
       onkeydown: (event) => { if (event.key === "Escape") { draw(); body.querySelector("button.other").focus(); } },
     });
-    const form = h("form", { className: "other", onsubmit: (event) => { event.preventDefault(); correct(meaning(input.value).label, event); } },
-      input, h("button", { className: "main" }, "Learn"), hint);
-    function check() {
-      const { label, hint: text } = meaning(input.value);
-      fill(hint, input.value.trim() ? text : "");
-      input.setCustomValidity(label === null ? readable(text) : "");
-    }
+    const form = h("form", { className: "other", onsubmit: (event) => { event.preventDefault(); correct(typed.label(), event); } },
+      ...typed.fields, h("button", { className: "main" }, "Learn"), typed.hint);
     button.replaceWith(form);
-    input.focus();
+    typed.name.focus();
   }
 
   /** Learn the image as a class. The time that the card shows starts at the event, so it includes all waiting. */

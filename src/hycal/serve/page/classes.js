@@ -30,6 +30,7 @@ export const table = {
 function build(section) {
   parts = {
     overall: h("p", { className: "quiet", role: "status" }),
+    hints: h("p", { className: "quiet" }),
     suspects: h("div", { className: "suspects" }),
     filter: h("input", { type: "search", placeholder: "Find a class", "aria-label": "Find a class", oninput: filter }),
     body: h("div", {}),
@@ -98,7 +99,7 @@ function newTable(domain) {
     h("caption", {}, dot, h("strong", {}, domain || "no domain"), count,
       domain && h("span", { className: "actions" },
         h("button", { className: "plain", "aria-label": `Rename domain ${domain}`, onclick: () => rename(`${domain}/`, domain, `the domain ${domain}`) }, "Rename"),
-        h("button", { className: "plain", "aria-label": `Forget domain ${domain}`, onclick: () => forget(`${domain}/`, `the domain ${domain} with${count.textContent}`) }, "Forget"))),
+        h("button", { className: "plain", "aria-label": `Forget domain ${domain}`, onclick: () => forget({ name: `${domain}/` }, `the domain ${domain} with${count.textContent}`, imagesOf(domain)) }, "Forget"))),
     h("thead", {}, h("tr", {}, ["Class", "Images", "Leave-one-out accuracy", ""].map((text) => h("th", { scope: "col" }, text || h("span", { className: "visually-hidden" }, "Actions"))))),
     h("tbody", {}),
   );
@@ -129,7 +130,7 @@ function classRow(one, estimate) {
     h("td", {}, accuracyCell(estimate)),
     h("td", { className: "actions" },
       h("button", { className: "plain", "aria-label": `Rename ${one.label}`, onclick: () => rename(one.label, one.name, one.label) }, "Rename"),
-      h("button", { className: "plain", "aria-label": `Forget ${one.label}`, onclick: () => forget(one.label, `${one.label} with ${plural(one.shots, "image")}`) }, "Forget")),
+      h("button", { className: "plain", "aria-label": `Forget ${one.label}`, onclick: () => forget({ name: one.label }, `${one.label} with ${plural(one.shots, "image")}`, one.shots) }, "Forget")),
   );
   pictureLoader.observe(row);
   return row;
@@ -155,8 +156,9 @@ async function estimate() {
   const found = await get("accuracy");
   accuracy = { model: found.model, classes: new Map(found.classes.map((one) => [one.label, one])) };
   parts.overall.textContent = found.overall
-    ? `Leave-one-out accuracy ${percent(found.overall.right / found.overall.total)}: ${found.overall.right} of ${found.overall.total} images are right, each judged by the model without it.`
+    ? `Leave-one-out accuracy ${percent(found.overall.right / found.overall.total)}: ${found.overall.right} of ${found.overall.total} images are right, each judged by the model without it. On new images like these expect ${percent(found.estimate.low)} to ${percent(found.estimate.high)}.`
     : "";
+  parts.hints.replaceChildren(...(found.hints.length ? ["Another method or encoder may be better: ", h("a", { href: "#model" }, "Model"), " measures them."] : []));
   const suspects = found.suspects.filter(({ image, label }) => !kept().includes(`${image} ${label}`));
   parts.suspects.replaceChildren(...(suspects.length ? [suspectList(suspects)] : []));
   draw();
@@ -189,7 +191,7 @@ async function expand(row, button, one) {
   }
   const { examples } = await get(`examples?label=${encodeURIComponent(one.label)}`);
   row.after(h("tr", { className: "examples", data: { of: one.label } }, h("td", { colSpan: 4 }, h("ul", {}, examples.slice(0, 200).map(({ image, name }) =>
-    h("li", {}, thumbnail(image, name), h("button", { className: "plain", title: `Forget ${name}`, "aria-label": `Forget the image ${name}`, onclick: () => change("forget", { image }, () => `Forgot one image of ${one.label}`) }, "×")))))));
+    h("li", {}, thumbnail(image, name), h("button", { className: "plain", title: `Forget ${name}`, "aria-label": `Forget the image ${name}`, onclick: () => (store.info.images > 1 ? change("forget", { image }, forgot) : forget({ image }, `the last image of ${one.label}`, 1)) }, "×")))))));
 }
 
 async function rename(old, shown, what) {
@@ -197,8 +199,13 @@ async function rename(old, shown, what) {
   if (name && name !== shown) await change("rename", { old, new: name }, () => `Renamed to ${name}`);
 }
 
-async function forget(name, what) {
-  if (await confirmed(`Forget ${what}?`, "The model will be the one that never saw these images. You can undo it.", "Forget")) {
-    await change("forget", { name }, (receipt) => `Forgot ${receipt.what}`);
+const imagesOf = (domain) => store.classes.filter((one) => one.domain === domain).reduce((sum, { shots }) => sum + shots, 0);
+
+const forgot = (receipt) => `Forgot ${receipt.what}`;
+
+async function forget(target, what, images) {
+  const left = images < store.info.images ? "" : "Nothing will be left in the model. ";
+  if (await confirmed(`Forget ${what}?`, `${left}The model will be the one that never saw these images. You can undo it.`, "Forget")) {
+    await change("forget", target, forgot);
   }
 }

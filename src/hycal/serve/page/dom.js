@@ -85,5 +85,5 @@ export function thumbnail(image, alt = "") {
   return h("img", { loading: "lazy", className: "thumb", alt, width: 48, height: 48, src: `/api/thumbnails/${image}` }); // `loading` comes first: otherwise the source is fetched at once
 }
 
-/** Wait until the next frame is drawn, so that earlier changes are readable. */
+/** Wait until the next frame is drawn, so that earlier changes are visible. */
 export const nextFrame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));

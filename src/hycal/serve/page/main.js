@@ -1,4 +1,4 @@
-// The frame of the page: the views, drops and pastes, undo.
+// The frame of the page: the views, drops and pastes, undo and redo.
 
 import { ask } from "./ask.js";
 import { camera } from "./camera.js";
@@ -7,11 +7,12 @@ import { $, attempt, say } from "./dom.js";
 import { droppedFiles } from "./files.js";
 import { history } from "./history.js";
 import { map } from "./map.js";
-import { refresh, store, undo } from "./store.js";
+import { model } from "./model.js";
+import { redo, refresh, store, undo } from "./store.js";
 import { teach } from "./teach.js";
 import { test } from "./test.js";
 
-const VIEWS = { ask, teach, test, camera, classes: table, map, history };
+const VIEWS = { ask, teach, test, camera, classes: table, map, history, model };
 
 function current() {
   const name = location.hash.slice(1);
@@ -76,13 +77,16 @@ function take(items) {
 
 addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input, textarea, select, dialog");
-  if (!typing && event.key === "z" && (event.ctrlKey || event.metaKey)) {
+  const key = event.key.toLowerCase();
+  if (!typing && (key === "z" || key === "y") && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
-    if (!event.repeat && !$("undo").disabled) undo();
+    const again = key === "y" || event.shiftKey;
+    if (!event.repeat && (again ? store.info?.redo : store.info?.undo)) (again ? redo : undo)();
   }
 });
 addEventListener("hashchange", show);
 $("undo").addEventListener("click", () => undo());
+$("redo").addEventListener("click", () => redo());
 document.addEventListener("model", show);
 
 await attempt(refresh);

@@ -76,7 +76,8 @@ async function take(items) {
 /** One class to learn: its domain and name can be changed, and it can be left out. */
 function row({ domain, name, items }) {
   const field = (value, label, placeholder) => h("input", { value, "aria-label": label, placeholder, required: true, pattern: label === "Domain" ? "[^\\/]+" : undefined, maxLength: 90 });
-  const domainField = field(domain, "Domain", "domain, such as flowers");
+  const known = store.classes.filter((one) => one.name === name); // a class alone says its domain where only one has it
+  const domainField = field(domain || (known.length === 1 ? known[0].domain : ""), "Domain", "domain, such as flowers");
   const nameField = field(name, "Class", "class, such as rose");
   const element = h(
     "li",
