@@ -219,6 +219,23 @@ def test_a_large_array_is_checked_piece_by_piece(tmp_path, monkeypatch):
     assert np.array_equal(model_file.read(tmp_path / "m").tensors["body"], body)
 
 
+def test_a_large_file_is_parsed_while_it_is_checked_and_refused_all_the_same(path, monkeypatch):
+    content = model_file.read(path)
+    monkeypatch.setattr(model_file, "_PIECE", 64)
+    model_file.write(path, content)
+    assert model_file.read_as(path, lambda content: content.manifest["method"]) == "HyCal"
+    damaged = bytearray(path.read_bytes())
+    damaged[-1] ^= 1
+    path.write_bytes(damaged)
+
+    def fail(content):
+        raise ModelFileError("a fault that follows from the damage")
+
+    for parse in (lambda content: content, fail):
+        with pytest.raises(ModelFileError, match="does not fit its checksums"):
+            model_file.read_as(path, parse)
+
+
 def test_a_file_without_its_checksums_is_refused(path):
     tensors, header = load_file(path), safe_open(path, "numpy").metadata()
     del tensors["checksums"]

@@ -21,7 +21,7 @@ def load_classifier(path: str | PathLike[str]) -> IncrementalClassifier:
     ModelFileError
         The file is missing, malformed, or of a newer format. Nothing in it is executed.
     """
-    return model_of(model_file.read(path))
+    return model_file.read_as(path, model_of)
 
 
 def model_of(content: Content) -> IncrementalClassifier:

@@ -328,7 +328,7 @@ class Project:
             stamps = self._stamps()  # before reading: a later change is then seen next time
             if stamps[0] is None:
                 return _Seen(self._start(), stamps)
-            state = state_of(model_file.read(self.path))
+            state = model_file.read_as(self.path, state_of)
             self._check_kind(state)
             journal = _content(journal_of(self.path))
             if self._stamps()[0] == stamps[0]:  # else another process has written the journal into the file since

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ _CHECKSUMS = "checksums"
 _DIGEST = 32
 _PIECE = 16 * 2**20  # bytes that are hashed at once; the pieces of a large array are hashed in parallel
 
+T = TypeVar("T")
 Tensors = Mapping[str, npt.NDArray[Any]]
 
 
@@ -101,28 +102,52 @@ def _sha256(content: Any) -> bytes:
 
 def read(path: str | os.PathLike[str]) -> Content:
     """Return the content of the model file at `path`; raise ModelFileError if it is not one."""
+    return read_as(path, lambda content: content)
+
+
+def read_as(path: str | os.PathLike[str], parse: Callable[[Content], T]) -> T:
+    """Return what `parse` makes of the content of the model file at `path`; raise ModelFileError if it is not one.
+
+    The checksums of a large file are compared while it is parsed. What fails to parse is damaged if they do not fit.
+    """
     source = Path(path)
+    manifest, header, tensors = _opened(source)
+    found = tensors.pop(_CHECKSUMS, None)
+    content, needed = Content(manifest, tensors), manifest["version"] > 1
+
+    def check() -> None:
+        _check_sums(found, header, tensors, source, needed=needed)
+
+    if sum(array.nbytes for array in tensors.values()) <= _PIECE:  # a thread costs more than a small array
+        check()
+        return parse(content)
+    with ThreadPoolExecutor(1) as pool:
+        checked = pool.submit(check)
+        try:
+            return parse(content)
+        finally:
+            checked.result()
+
+
+def _opened(source: Path) -> tuple[dict[str, Any], bytes, dict[str, npt.NDArray[Any]]]:
+    """Return the manifest, the header and the arrays of a file."""
     if not source.is_file():
         folder = f" {source} is a folder." if source.is_dir() else ""
         raise ModelFileError(f"There is no model file at {source}.{folder} Check the path; `save` makes one.")
     try:
         with source.open("rb") as opened, safe_open(str(source), framework="numpy") as file:
             if not os.path.samestat(os.fstat(opened.fileno()), source.stat()):
-                return read(source)  # replaced meanwhile: the two may be different models
+                return _opened(source)  # replaced meanwhile: the two may be different models
             text = (file.metadata() or {}).get(_METADATA_KEY)
-            manifest = _manifest(text, source)
-            header, tensors = _mapped(opened, set(file.keys()))
-            _check_sums(header, tensors, source, needed=manifest["version"] > 1)
+            return _manifest(text, source), *_mapped(opened, set(file.keys()))
     except ModelFileError:
         raise
     except (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError, MemoryError) as error:
         raise ModelFileError(f"{source} is not a readable safetensors file: {error}. {_ADVICE}") from None
-    return Content(manifest, tensors)
 
 
-def _check_sums(header: bytes, tensors: dict[str, npt.NDArray[Any]], source: Path, *, needed: bool) -> None:
-    """Take the checksums out of the arrays, and refuse a file that does not fit them."""
-    found = tensors.pop(_CHECKSUMS, None)
+def _check_sums(found: npt.NDArray[Any] | None, header: bytes, tensors: Tensors, source: Path, *, needed: bool) -> None:
+    """Refuse a file that does not fit its checksums."""
     if (found is None and needed) or (found is not None and found.tobytes() != _checksums(header, tensors)):
         raise ModelFileError(
             f"{source} is damaged: its content does not fit its checksums, so at least one bit has changed since it "
