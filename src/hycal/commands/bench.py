@@ -115,7 +115,7 @@ def embed_command(
     """Embed the user's own copies of the data sets of a setting: images, and class names.
 
     A run that was interrupted goes on where it stopped; a data set that this encoder has embedded already is not
-    embedded again.
+    embedded again. If its images, classes or splits have changed since, that is an error.
 
     Example: hycal bench embed high-scale --root ~/data --out embeddings
     """
@@ -127,8 +127,9 @@ def embed_command(
     console = Console()
     names = dict.fromkeys(data_set for name in settings for data_set in load_setting(name).data_sets)
     loaded = load_encoder(encoder)
-    wanted = [name for name in names if not is_embedded(name, out, loaded)]
-    folders = {name: find_copy(name, root.expanduser()) for name in wanted}  # all, before hours of work on the first
+    root = root.expanduser()
+    wanted = [name for name in names if not is_embedded(name, out, loaded, root)]
+    folders = {name: find_copy(name, root) for name in wanted}  # all, before hours of work on the first
     with EmbeddingCache.of(loaded, embeddings_folder()) as store:
         for name, folder in folders.items():
             with embedding_progress(Console(stderr=True, quiet=quiet)) as watch:
