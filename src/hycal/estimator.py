@@ -7,7 +7,6 @@ The import takes longer than most commands on a model. scikit-learn asks for met
 from __future__ import annotations
 
 import inspect
-import math
 from abc import abstractmethod
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ import numpy.typing as npt
 
 from hycal.errors import HyCalError
 
+_LARGEST, _SMALLEST = 1e100, 1e-100  # of any parameter: its square and its inverse are still numbers
+
 
 class Constraint(Protocol):
     """What `_parameter_constraints` lists; `str` says it in words. scikit-learn's own constraints fit too."""
@@ -29,7 +30,7 @@ class Constraint(Protocol):
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers of a kind, `Real` or `Integral`, between two limits; None is infinity.
+    """Numbers of a kind, `Real` or `Integral`, between two limits; None is 1e100 or -1e100.
 
     >>> from numbers import Real
     >>> print(Interval(Real, 0, 1, closed="right"))
@@ -48,13 +49,18 @@ class Interval:
 
     def __str__(self) -> str:
         left, right = "[" if self._holds("left") else "(", "]" if self._holds("right") else ")"
-        low, high = "-inf" if self.low is None else self.low, "inf" if self.high is None else self.high
+        low, high = self._limits
         return f"{'a whole number' if self.kind is Integral else 'a number'} in {left}{low}, {high}{right}"
 
     def _is_between(self, value: Any) -> bool:
-        low, high = -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
+        low, high = self._limits
         at_limit = (value == low and self._holds("left")) or (value == high and self._holds("right"))
-        return bool(low < value < high or at_limit)  # NaN is between no limits
+        between = bool(low < value < high or at_limit)  # NaN is between no limits
+        return between and not 0 < abs(value) < _SMALLEST
+
+    @property
+    def _limits(self) -> tuple[float, float]:
+        return -_LARGEST if self.low is None else self.low, _LARGEST if self.high is None else self.high
 
     def _holds(self, side: str) -> bool:
         """Whether the limit of a side is itself a valid value."""

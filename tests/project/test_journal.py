@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -420,3 +422,31 @@ def test_the_journal_of_a_removed_project_is_not_that_of_a_new_one(tmp_path):
         journal_of(path).write_bytes(orphan)
         make()
         assert Project(path).state.labels and not journal_of(path).exists()
+
+
+def _link(place):
+    (place.parent / "elsewhere").write_bytes(b"")
+    place.symlink_to(place.parent / "elsewhere")
+
+
+UNFIT = {
+    "a link": _link,
+    "a link to nothing": lambda place: place.symlink_to(place.parent / "nothing"),
+    "a pipe": lambda place: os.mkfifo(place),
+    "a folder": lambda place: place.mkdir(),
+    "a terabyte": lambda place: (place.touch(), os.truncate(place, 2**40)),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links, pipes and sparse files")
+@pytest.mark.parametrize("make", UNFIT.values(), ids=UNFIT)
+def test_what_lies_in_the_place_of_a_journal_is_not_followed(tmp_path, make):
+    held = journaled(tmp_path / "p.hycal")
+    make(journal_of(held.path))
+    with pytest.raises(ModelFileError, match=r"no file that can be the journal of a model.*move .* away"):
+        Project(held.path)
+    with pytest.raises(HyCalError):
+        held.rename("d0/c0", "other")
+    assert not (tmp_path / "nothing").exists()
+    if (tmp_path / "elsewhere").exists():
+        assert (tmp_path / "elsewhere").read_bytes() == b""

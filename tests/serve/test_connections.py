@@ -20,7 +20,10 @@ PATIENCE = 5
 
 
 async def reader_of_bodies(scope, receive, send):
-    """Answer with the number of bytes that came; `/deaf` answers without reading, `/slow` waits, `/large` is long."""
+    """Answer with the number of bytes that came; `/deaf` answers without reading, `/slow` waits, `/large` is long.
+
+    `/fields` answers with the names of the header fields.
+    """
     size, more = 0, scope["path"] != "/deaf"
     while more:
         message = await receive()
@@ -31,19 +34,21 @@ async def reader_of_bodies(scope, receive, send):
     if scope["path"] == "/slow":
         await asyncio.sleep(0.4)
     body = b"x" * 2**25 if scope["path"] == "/large" else str(size).encode()
+    if scope["path"] == "/fields":
+        body = b" ".join(name for name, _ in scope["headers"])
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
     await send({"type": "http.response.body", "body": body})
 
 
 @asynccontextmanager
-async def serving(limits: ConnectionLimits, *, idle: float = 75):
+async def serving(limits: ConnectionLimits, *, idle: float = 75, app=reader_of_bodies):
     """Yield a function that opens a connection to a server with these limits, and the set of its connections."""
 
     class Protocol(BoundedProtocol):
         pass
 
     Protocol.limits = limits
-    config = uvicorn.Config(reader_of_bodies, http=Protocol, ws="none", log_level="critical", timeout_keep_alive=idle)
+    config = uvicorn.Config(app, http=Protocol, ws="none", log_level="critical", timeout_keep_alive=idle)
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
@@ -221,3 +226,34 @@ def test_connections_that_are_answered_make_no_room():
         return await status(refused), [await status(reader) for reader, _ in busy]
 
     assert run(ConnectionLimits(of_one_address=4), attack) == (503, [200] * 4)
+
+
+def test_every_request_of_a_connection_learns_that_its_client_is_gone():
+    ended = []
+
+    async def wait_for_the_end(scope, receive, send):
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        ended.append(scope["path"])
+
+    async def main():
+        async with serving(QUICK, app=wait_for_the_end) as (connect, _):
+            _, writer = await connect(GET + GET.replace(b" / ", b" /second "))
+            await asyncio.sleep(0.05)
+            writer.close()
+            began = time.monotonic()
+            while not ended and time.monotonic() < began + PATIENCE:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+    assert ended == ["/"]
+
+
+def test_a_field_behind_the_body_is_no_header():
+    async def attack(connect, connections):
+        head = b"POST /fields HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
+        reader, _ = await connect(head + b"0\r\nAuthorization: Bearer token\r\n\r\n")
+        await status(reader)
+        return await asyncio.wait_for(reader.read(100), PATIENCE)
+
+    assert run(QUICK, attack) == b"host transfer-encoding"

@@ -193,3 +193,9 @@ def test_labels_to_learn_are_parsed_up_to_the_first_fault(taught, service):
         assert "labels" in told.json()["detail"]
         assert len(told.content) < 500
     assert service.state.hash == before
+
+
+@pytest.mark.parametrize("number", ["1e39", "-1e39"])
+def test_infinite_numbers_are_refused_before_the_classifier_sees_them(number):
+    with pytest.raises(HyCalError, match="too large for float32"):
+        rows_of(b'{"rows": [[0.5, %s]]}' % number.encode(), "application/json", most=4)

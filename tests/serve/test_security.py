@@ -38,6 +38,10 @@ def test_names_of_this_machine_do(taught, host):
     assert taught.get("/api/classes", headers={"host": host}).status_code == 200
 
 
+def test_two_names_are_none(taught):
+    assert taught.get("/api/classes", headers=[("host", "localhost"), ("host", "evil.example")]).status_code == 403
+
+
 @pytest.mark.parametrize("host", ["127.0.0.2", "::1"])
 def test_the_link_that_is_printed_opens_the_page(tmp_path, host):
     access = Access(host)
@@ -56,6 +60,7 @@ WRITES = ["learn", "correct", "rename", "forget", "undo", "images", "classify", 
         {"origin": "null"},
         {"origin": "http://localhost:9999"},
         {"origin": "http://localhost:8000.evil.example"},
+        {"origin": "app://localhost:8000"},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site", "origin": "http://localhost:8000"},
     ],
@@ -157,7 +162,20 @@ def test_answers_forbid_everything_from_elsewhere(taught):
 def test_the_page_is_whole_and_names_no_other_host(client):
     page = client.get("/").text
     assert '<script type="module" src="main.js">' in page
-    for name in ("main", "ask", "card", "teach", "classes", "map", "history", "store", "api", "dom", "files"):
+    for name in (
+        "main",
+        "ask",
+        "card",
+        "teach",
+        "classes",
+        "map",
+        "history",
+        "store",
+        "api",
+        "dom",
+        "files",
+        "escaping",
+    ):
         script = client.get(f"/{name}.js")
         assert script.status_code == 200
         assert "http://" not in script.text.replace("http://www.w3.org/2000/svg", "")

@@ -184,6 +184,14 @@ def test_what_no_machine_holds_is_refused_before_it_is_allocated(path, monkeypat
         load(path)
 
 
+@pytest.mark.parametrize("number", [10**400, -(10**400), 1e308, 1e-320])
+@pytest.mark.parametrize(("method", "name"), [("HyCal", "gamma"), ("HierarchicalHyCal", "strength"), ("GDA", "alpha")])
+def test_a_parameter_beyond_all_reckoning_is_refused(path, method, name, number):
+    rewrite(path, lambda m, t: m.update(method=method, parameters={name: number}))
+    with pytest.raises(ModelFileError, match="must be a number in"):
+        load(path)
+
+
 def test_other_files_are_refused(tmp_path):
     for name, content in {
         "empty": b"",

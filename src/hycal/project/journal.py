@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,7 @@ _MARK, _END = b"hycal-j2", b"\n"
 _LENGTH, _CHECK, _DIGEST = 8, 8, 32
 _HEAD = len(_MARK) + _LENGTH + _CHECK
 _FIRST_HEAD = _LENGTH + _DIGEST  # of frames of version 1: length and SHA-256 of the content
+_MOST_BYTES = 2**28  # of a journal: far more than one that a project writes
 _MOST_FIRST = 2**40  # bytes of a frame of version 1: no damaged mark is read as a length
 _KEY = "hycal-journal"
 
@@ -108,9 +110,23 @@ def replay(state: State, journal: bytes, *, source: Path) -> Replayed:
     return Replayed(state, frames, used)
 
 
+def read_journal(path: Path) -> bytes:
+    """Return the content of a journal; nothing if there is none.
+
+    A link, a pipe or a device in its place is refused: nobody named what it leads to, and it may have no end.
+    """
+    try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+            raise ModelFileError(f"{path} is no file that can be the journal of a model. {_ADVICE.format(path)}")
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
 def append(path: Path, frame: bytes, *, used: int) -> None:
-    """Write a frame after the first `used` bytes, and sync it to the disk."""
-    with storing(path), path.open("ab", buffering=0) as file:
+    """Write a frame after the first `used` bytes, and sync it to the disk; a link is not followed."""
+    with storing(path), open(path, "ab", buffering=0, opener=_open_itself) as file:
         file.truncate(used)
         try:
             rest = memoryview(frame)
@@ -120,6 +136,10 @@ def append(path: Path, frame: bytes, *, used: int) -> None:
         except OSError:
             file.truncate(used)  # a failed change must not be replayed later
             raise
+
+
+def _open_itself(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _frames(journal: bytes, source: Path) -> Iterator[tuple[bytes, int]]:

@@ -22,7 +22,7 @@ from hycal.project import changes
 from hycal.project.changes import Arrival, Receipt, forget_for_good
 from hycal.project.examples import Example
 from hycal.project.file import project_content, state_of
-from hycal.project.journal import append, frame_of, journal_of, replay
+from hycal.project.journal import append, frame_of, journal_of, read_journal, replay
 from hycal.project.lookup import find, image
 from hycal.project.methods import change_method
 from hycal.project.state import State, lost_images
@@ -330,7 +330,7 @@ class Project:
                 return _Seen(self._start(), stamps)
             state = model_file.read_as(self.path, state_of)
             self._check_kind(state)
-            journal = _content(journal_of(self.path))
+            journal = read_journal(journal_of(self.path))
             if self._stamps()[0] == stamps[0]:  # else another process has written the journal into the file since
                 found = replay(state, journal, source=journal_of(self.path))
                 return _Seen(found.state, stamps, found.frames, found.used)
@@ -385,13 +385,6 @@ def _stamp(path: Path) -> _Stamp:
     except FileNotFoundError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return b""
 
 
 def check_folder(path: Path) -> None:

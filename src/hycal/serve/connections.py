@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
@@ -79,6 +80,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._moved = False  # what the client must do next is another thing now
         self._head_bytes = self._fields = self._unparsed = 0
         self._body_bytes = self._body_due = 0
+        self._unanswered: deque[Any] = deque()  # requests, in their order
         self._refusal = HTTPStatus.BAD_REQUEST, "This is not HTTP/1.1."
         self._ticked = -math.inf
         self._ticker: asyncio.TimerHandle | None = None
@@ -95,9 +97,12 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "The server has too many connections. Try again soon.")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give the place back."""
+        """Give the place back, and tell every request that its client is gone; uvicorn tells the last one only."""
         if self._ticker is not None:
             self._ticker.cancel()
+        for cycle in self._unanswered:
+            cycle.disconnected = True
+            cycle.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -143,18 +148,22 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header field."""
+        """Count a header field. A field behind the body comes too late to be one of the head, and is left out."""
         self._fields += 1
         self._head_bytes += len(name) + len(value) + 4
         if self._head_bytes > self.limits.head_bytes or self._fields > self.limits.fields:
             self._stop(*self._too_large())
-        super().on_header(name, value)
+        if self._head_open:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Wait for the body."""
         self._head_open, self._body_open, self._moved = False, True, True
         self._body_bytes, self._body_due = 0, self.limits.body_bytes
+        before = self.cycle
         super().on_headers_complete()
+        if self.cycle is not before:
+            self._unanswered.append(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         """Give the client more time when it has sent enough since the last time."""
@@ -171,6 +180,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or for the end of one that needed no more of its body."""
+        self._unanswered.popleft()
         super().on_response_complete()
         self._await_client()
 

@@ -134,9 +134,11 @@ def check_rows(rows: int, most: int) -> None:
 def rows_of(body: bytes, kind: str, *, most: int) -> Floats:
     """Return the rows in a request body, `most` of them at most; `kind` is its media type."""
     rows = _from_npy(body) if is_npy(kind) else _from_json(body)
-    if rows.ndim != 2 or not len(rows):
+    if rows.ndim != 2 or not rows.size:
         raise HyCalError(f"The embeddings have shape {rows.shape}; expected (n, d), one row for each image.")
     check_rows(len(rows), most)
+    if not np.isfinite(rows).all():  # the classifier would ask scikit-learn, and others wait while that is imported
+        raise HyCalError("An embedding holds NaN, infinity, or a number too large for float32. Send finite numbers.")
     return rows
 
 
@@ -153,7 +155,7 @@ def _from_npy(body: bytes) -> Floats:
 def _from_json(body: bytes) -> Floats:
     found = parse_json(body, EmbeddingsIn).rows
     try:
-        with np.errstate(over="ignore"):  # too large numbers become infinite, and the classifier refuses them
+        with np.errstate(over="ignore"):  # too large numbers become infinite, and are refused
             return np.array(found, dtype=np.float32)
     except ValueError:
         raise HyCalError("The rows differ in length; expected one embedding for each image, all as wide.") from None

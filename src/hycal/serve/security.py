@@ -151,7 +151,7 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Headers, most: int) -> Response | None:
         """Return the response to a request that is not passed on; None for the others."""
-        host = headers.get("host", "")
+        host = ",".join(headers.getlist("host"))  # two of them are no name
         if self._names is not None and _name(host) not in self._names:
             return _refused(403, f"This server does not answer to the name {host!a}. Open it as {self._access.name}.")
         if scope["path"] == _PUBLIC:
@@ -199,7 +199,7 @@ def _from_own_page(headers: Headers, host: str) -> bool:
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site not in (None, "same-origin", "none"):
         return False
-    return origin is None or origin.partition("://")[2] == host
+    return origin in (None, f"http://{host}", f"https://{host}")
 
 
 def _cookie_name(scope: Scope) -> str:
