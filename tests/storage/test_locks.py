@@ -69,7 +69,7 @@ def test_threads_hold_the_lock_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_a_lock_on_a_file_that_its_holder_removed_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between opening the file and locking it, the holder before may have removed it, and another may hold a new one."""
+    """Between opening and locking the file, the holder before may have removed it, and another may hold a new one."""
     hidden, real, turns = tmp_path / ".p.hycal.lock", fcntl.flock, []
 
     def flock(descriptor: int, operation: int) -> None:

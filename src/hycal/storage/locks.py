@@ -96,12 +96,12 @@ else:
     def _is_at(hidden: Path, descriptor: int) -> bool:
         """Whether the open file is still the one at that path."""
         try:
-            return os.path.samestat(os.stat(hidden, follow_symlinks=False), os.fstat(descriptor))
+            return os.path.samestat(hidden.lstat(), os.fstat(descriptor))
         except FileNotFoundError:
             return False
 
     def _release(hidden: Path, descriptor: int) -> None:
         """Remove the file while it is locked, then free it: whoever waits for it finds that it is gone."""
         with contextlib.suppress(OSError):
-            os.unlink(hidden)
+            hidden.unlink()
         os.close(descriptor)
