@@ -24,7 +24,6 @@ def main() -> None:
         "hashes": [entry.after for entry in project.state.history],
     }
     path.with_suffix(".json").write_text(json.dumps(expected, indent=1) + "\n")
-    path.with_name(f".{path.name}.lock").unlink()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -41,8 +42,10 @@ def test_another_process_holds_the_lock_until_it_is_killed(tmp_path: Path) -> No
         holder.kill()
         holder.wait()
         holder.stdout.close()
+    assert [file.name for file in tmp_path.iterdir()] == [".p.hycal.lock"]  # the killed holder left it
     with hold_lock(path, seconds=5):
         assert [file.name for file in tmp_path.iterdir()] == [".p.hycal.lock"]
+    assert not list(tmp_path.iterdir())
 
 
 def test_threads_hold_the_lock_one_after_the_other(tmp_path: Path) -> None:
@@ -50,11 +53,11 @@ def test_threads_hold_the_lock_one_after_the_other(tmp_path: Path) -> None:
 
     def hold() -> None:
         nonlocal holding, most
-        for _ in range(5):
+        for number in range(40):
             with hold_lock(tmp_path / "p.hycal"):
                 holding += 1
                 most = max(most, holding)
-                time.sleep(0.001)
+                time.sleep(0.001 * (number % 3 == 0))
                 holding -= 1
 
     threads = [threading.Thread(target=hold) for _ in range(4)]
@@ -62,7 +65,23 @@ def test_threads_hold_the_lock_one_after_the_other(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert most == 1 and holding == 0
+    assert most == 1 and holding == 0 and not list(tmp_path.iterdir())
+
+
+def test_a_lock_on_a_file_that_its_holder_removed_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between opening and locking the file, the holder before may have removed it, and another may hold a new one."""
+    hidden, real, turns = tmp_path / ".p.hycal.lock", fcntl.flock, []
+
+    def flock(descriptor: int, operation: int) -> None:
+        if not turns:
+            hidden.unlink()
+            hidden.touch()
+        turns.append(descriptor)
+        real(descriptor, operation)
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with hold_lock(tmp_path / "p.hycal", seconds=0):
+        assert len(turns) == 2 and os.path.samestat(hidden.stat(), os.fstat(turns[-1]))
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK])

@@ -23,9 +23,13 @@ class Sheet:
     rows: tuple[tuple[str, ...], ...]
 
 
+_RELATED = 5  # domains: no order of fewer is as rare as one in twenty, so no relation would be beyond chance
+
+
 def sheets(gravity: Gravity) -> list[Sheet]:
-    """Return the measured numbers as three tables: flow, domains, relations."""
-    return [_flow(gravity), _domains(gravity), _relations(gravity)]
+    """Return the measured numbers as tables: flow, domains, and relations if there are domains enough."""
+    related = [_relations(gravity)] if len(gravity.domains) >= _RELATED else []
+    return [_flow(gravity), _domains(gravity), *related]
 
 
 def summary(gravity: Gravity) -> str:
