@@ -20,9 +20,10 @@ from safetensors.numpy import load
 from hycal.embedding.decoding import FORMATS
 from hycal.embedding.table import EmbeddingTable, write_table
 from hycal.project import Arrival, Example, Project, Space, empty_state
-from hycal.project.changes import correct, rename, undo
+from hycal.project.changes import correct, rename
 from hycal.project.journal import change_of
 from hycal.project.lookup import find
+from hycal.project.reversals import undo
 
 WIDTH = 3
 _ROWS = np.eye(WIDTH, dtype=np.float32)

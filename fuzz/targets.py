@@ -20,9 +20,9 @@ from hycal.embedding.decoding import decode
 from hycal.embedding.table import read_table
 from hycal.errors import HyCalError
 from hycal.project import Project
-from hycal.project.changes import undo
 from hycal.project.file import project_content
 from hycal.project.journal import framed, journal_of
+from hycal.project.reversals import undo
 from hycal.serve.bodies import NPY
 from hycal.serve.embeddings import rows_of
 from hycal.storage import model_file

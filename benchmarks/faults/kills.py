@@ -29,6 +29,7 @@ _WRITERS = (
     "project/journal.py",
     "storage/locks.py",
     "project/project.py",
+    "project/state_file.py",
     "embedding/cache.py",
     "embedding/index.py",
 )

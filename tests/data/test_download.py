@@ -280,6 +280,6 @@ def test_a_disk_that_refuses_is_not_tried_again(server: Server, tmp_path: Path) 
 
 def test_what_is_no_file_is_not_replaced(server: Server, tmp_path: Path) -> None:
     (tmp_path / "data.bin").mkdir()
-    with pytest.raises(HyCalError, match="no ordinary file"):
+    with pytest.raises(HyCalError, match="not an ordinary file"):
         download(item(server), tmp_path)
     assert not server.ranges

@@ -18,7 +18,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from hycal import HyCalError, ModelFileError, load
-from hycal.project import Project, empty_state, project
+from hycal.project import Project, empty_state, state_file
 from hycal.project.file import state_of
 from hycal.project.journal import _frames, framed, journal_of, replay
 from hycal.storage import model_file
@@ -301,7 +301,7 @@ def test_other_writers_and_long_journals(tmp_path, monkeypatch):
     assert not journal_of(path).exists()
     one.learn(arrivals("d1/c1", 6))
     assert len(Project(path).state.classes["d1/c1"].examples) == 3
-    monkeypatch.setattr(project, "MOST_FRAMES", 3)
+    monkeypatch.setattr(state_file, "MOST_FRAMES", 3)
     for number in range(10, 20):
         one.learn(arrivals("d1/c1", number))
         assert len(Project(path).state.classes["d1/c1"].examples) == 3 + number - 9

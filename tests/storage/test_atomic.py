@@ -159,9 +159,9 @@ def test_pipes_devices_and_folders_are_never_replaced(tmp_path: Path) -> None:
     before = [(path.lstat().st_ino, path.lstat().st_mode) for path in odd]
     (tmp_path / "part").write_bytes(b"new")
     for path in odd:
-        with pytest.raises(HyCalError, match="no ordinary file"):
+        with pytest.raises(HyCalError, match="not an ordinary file"):
             write_whole(path, b"new")
-        with pytest.raises(HyCalError, match="no ordinary file"):
+        with pytest.raises(HyCalError, match="not an ordinary file"):
             install(tmp_path / "part", path)
     assert [(path.lstat().st_ino, path.lstat().st_mode) for path in odd] == before
 

@@ -33,7 +33,7 @@ def new_project(
     from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
     from hycal.project import DEFAULT_METHOD, Project, empty_state
     from hycal.project.encoder import encoder_space
-    from hycal.project.project import check_folder
+    from hycal.project.state_file import check_folder
 
     check_folder(path)
     loaded = load_encoder(encoder or DEFAULT_ENCODER, weights=weights)

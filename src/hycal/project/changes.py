@@ -10,22 +10,13 @@ import numpy as np
 
 from hycal.base import IncrementalClassifier
 from hycal.embedding.store import Skipped
-from hycal.errors import HyCalError, MovedOnError
+from hycal.errors import HyCalError
 from hycal.project.examples import ClassExamples, Example
 from hycal.project.labels import check_class_name, check_length, check_name, class_label, split_label
-from hycal.project.lookup import Target, find, look_up, own_labels
+from hycal.project.lookup import Target, own_labels
 from hycal.project.state import (
     Changes,
-    History,
-    HistoryEntry,
     State,
-    Undo,
-    append_entry,
-    drop_all_undo,
-    drop_undo,
-    last_redoable,
-    last_undoable,
-    now,
 )
 from hycal.state.steps import Step
 from hycal.validation import Floats, Label, ModelKind, check_label, check_mergeable, check_one_kind, normal_name
@@ -91,7 +82,7 @@ def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats]
     changes = {label: _class_with(state, label, examples, named) for label, examples in fresh.items()}
     counts = {label: len(examples) for label, examples in fresh.items()}
     what = describe_counts(counts) if counts else "no new images"
-    return _step(state, changes, "learn", what, counts, skipped, memo=memo_after(state, changes, fresh))
+    return changed(state, changes, "learn", what, counts, skipped, memo=memo_after(state, changes, fresh))
 
 
 def correct(state: State, example: Example, label: str, texts: Mapping[str, Floats] | None = None) -> Change:
@@ -107,7 +98,7 @@ def correct(state: State, example: Example, label: str, texts: Mapping[str, Floa
     grown = _class_with(state, label, [example], _normal_names(texts))
     what = f"1 image is {label}" + ("" if known is None else f", not {known}")
     memo = memo_after(state, {label: grown}, {label: [example]})
-    return _step(state, {**taken, label: grown}, "correct", what, {label: 1}, memo=memo)
+    return changed(state, {**taken, label: grown}, "correct", what, {label: 1}, memo=memo)
 
 
 def forget(state: State, target: Target) -> Change:
@@ -115,8 +106,8 @@ def forget(state: State, target: Target) -> Change:
     changes: dict[Label, ClassExamples | None] = {}
     for label, identities in target.images.items():
         changes[label] = state.classes[label].without(identities)
-    counts = {label: len(state.classes[label].examples) - _size(class_) for label, class_ in changes.items()}
-    return _step(state, changes, "forget", describe_counts(counts), counts)
+    counts = {label: len(state.classes[label].examples) - size_of(class_) for label, class_ in changes.items()}
+    return changed(state, changes, "forget", describe_counts(counts), counts)
 
 
 def rename(state: State, old: Target, new: str) -> Change:
@@ -135,7 +126,7 @@ def rename(state: State, old: Target, new: str) -> Change:
         changes[renamed] = replace(state.classes[label], domain=split_label(renamed)[0])
     counts: dict[Label, int] = {name: len(state.classes[label].examples) for label, name in names.items()}
     memo = state.classifier.rename_memo(state.memo, names)
-    return _step(state, changes, "rename", f"{old.name} to {new}", counts, memo=memo)
+    return changed(state, changes, "rename", f"{old.name} to {new}", counts, memo=memo)
 
 
 def merge(state: State, other: State) -> Change:
@@ -158,75 +149,10 @@ def merge(state: State, other: State) -> Change:
     }
     counts = {label: len(examples) for label, examples in fresh.items()}
     what = f"{describe_counts(counts)} from another model" if counts else "no new images"
-    return _step(state, changes, "merge", what, counts, skipped, memo={**other.memo, **state.memo})
+    return changed(state, changes, "merge", what, counts, skipped, memo={**other.memo, **state.memo})
 
 
-def undo(state: State, *, expected: str | None = None, when: str = "") -> Change:
-    """Reverse the last change that can be reversed: the model is the earlier one, to the byte.
-
-    If `expected` is given, only if it names that change; so an undo that is sent again reverses nothing else.
-    """
-    entry = last_undoable(state.history)
-    if entry is None or entry.undo is None:
-        raise HyCalError("There is nothing to undo: no change was made yet, or the undo data is gone.")
-    _check_expected(entry, expected, "undo")
-    earlier = state.with_classes(entry.undo.classes, memo=entry.undo.memo, method=entry.undo.method)
-    if earlier.hash != entry.before:
-        raise HyCalError(
-            f"The undo data of {entry.action!r} is damaged: it does not lead to {entry.before}. Nothing changed."
-        )
-    what = f"{entry.action}: {entry.what}"
-    counts = {label: _size(class_) for label, class_ in entry.undo.classes.items()}
-    method = None if entry.undo.method is None else state.method
-    redo = Undo({label: state.classes.get(label) for label in counts}, state.memo, method)
-    following = _noted(state, earlier, drop_undo(state.history, entry), "undo", what, when, undo=redo)
-    left = last_undoable(following.history) is not None
-    receipt = Receipt("undo", what, state.hash, earlier.hash, counts, undoable=left, touched=tuple(counts))
-    return following, replace(receipt, change=following.history[-1].id)
-
-
-def redo(state: State, *, expected: str | None = None) -> Change:
-    """Make the change again that the last undo took back; only undos and redos may have been made since.
-
-    If `expected` is given, only if it names that undo.
-    """
-    entry = last_redoable(state.history)
-    if entry is None or entry.undo is None:
-        raise HyCalError("There is nothing to redo: the last change was no undo, or its data was removed.")
-    _check_expected(entry, expected, "redo")
-    counts = {label: _size(class_) for label, class_ in entry.undo.classes.items()}
-    back = entry.undo
-    following, receipt = _step(state, back.classes, "redo", entry.what, counts, memo=back.memo, method=back.method)
-    if receipt.after != entry.before:
-        raise HyCalError(f"The data of the last undo is damaged: it does not lead to {entry.before}. Nothing changed.")
-    return following, receipt
-
-
-def _check_expected(entry: HistoryEntry, expected: str | None, action: str) -> None:
-    if expected not in (None, entry.id):
-        raise MovedOnError(
-            f"The next {action} would take back {entry.id} ({entry.action}: {entry.what}), not {expected}, so nothing "
-            "was taken back. Look at the history: it was taken back already, or the model was changed since."
-        )
-
-
-def _noted(
-    before: State,
-    after: State,
-    history: History,
-    action: str,
-    what: str,
-    when: str = "",
-    *,
-    undo: Undo | None = None,
-) -> State:
-    """Return `after` with one more entry in its history, which no undo reverses."""
-    version = before.version + 1
-    entry = HistoryEntry(when or now(), action, what, before.hash, after.hash, undo, version)
-    return after.with_history(append_entry(history, entry), version=version)
-
-
-def _step(
+def changed(
     state: State,
     changes: Changes,
     action: str,
@@ -237,6 +163,7 @@ def _step(
     memo: Mapping[str, object] | None = None,
     method: IncrementalClassifier | None = None,
 ) -> Change:
+    """Return the state with some classes, and the method, replaced, and a history entry and a receipt about it."""
     if not changes and method is None:
         return state, replace(_unchanged(state, action, what), skipped=tuple(skipped))
     check_one_kind(label for label, class_ in {**state.classes, **changes}.items() if class_ is not None)
@@ -306,7 +233,8 @@ def memo_after(
     return memo
 
 
-def _size(class_: ClassExamples | None) -> int:
+def size_of(class_: ClassExamples | None) -> int:
+    """Return the number of images of a class, 0 of none."""
     return 0 if class_ is None else len(class_.examples)
 
 
@@ -349,36 +277,3 @@ def _images(counts: Mapping[Label, int]) -> str:
 
 def _classes(counts: Mapping[Label, int]) -> str:
     return next(iter(map(str, counts))) if len(counts) == 1 else f"{len(counts):,} classes"
-
-
-def forget_for_good(state: State, name: str) -> Change:
-    """Forget a class, a domain or an image, also one that is only in the undo data because it was forgotten before.
-
-    All undo data is removed. The history keeps the hashes of earlier models.
-    """
-    former = None if look_up(state, name) else _find_in_undo(state, name)
-    following, receipt = forget(state, find(state, name)) if former is None else _record_erasure(state, former)
-    return following.with_history(drop_all_undo(following.history), version=following.version), replace(
-        receipt, undoable=False
-    )
-
-
-def _find_in_undo(state: State, name: str) -> Target | None:
-    """Return the class, domain or image of that name in the latest undo data that has it."""
-    for undo in [entry.undo for entry in reversed(state.history) if entry.undo is not None]:
-        before = {label: class_ for label, class_ in undo.classes.items() if class_ is not None}
-        found = look_up(replace(state, classes={**state.classes, **before}), name)
-        if found is not None:
-            return found
-    return None
-
-
-def _record_erasure(state: State, former: Target) -> Change:
-    """Return the same model with a history entry about images that were forgotten before."""
-    counts = {
-        label: sum(identity not in state.label_of for identity in identities)
-        for label, identities in former.images.items()
-    }
-    what = f"{describe_counts(counts)}, forgotten before"
-    following = _noted(state, state, state.history, "forget", what)
-    return following, Receipt("forget", what, state.hash, state.hash, counts, change=following.history[-1].id)

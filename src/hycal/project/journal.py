@@ -22,7 +22,7 @@ from safetensors.numpy import load as tensors_of
 from safetensors.numpy import save as bytes_of
 
 from hycal.errors import HyCalError, ModelFileError, storing
-from hycal.project import changes
+from hycal.project import reversals
 from hycal.project.examples import ClassExamples
 from hycal.project.file import Pool, pack_provenance, stack_rows, unpack_examples
 from hycal.project.state import State
@@ -222,7 +222,7 @@ def _applied(state: State, header: dict[str, Any], content: bytes, source: Path)
         if header["version"] != state.version + 1 or before != state.hash:
             raise ValueError(f"it goes on from another model, {before}, than {state.hash}")
         if action == "undo":
-            following, _ = changes.undo(state, when=when)
+            following, _ = reversals.undo(state, when=when)
         else:
             classes = _classes(state, header, content)
             check_one_kind([*state.classes, *classes])

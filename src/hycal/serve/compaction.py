@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from hycal.errors import HyCalError
 from hycal.project import Project
-from hycal.project.project import MOST_FRAMES
+from hycal.project.state_file import MOST_FRAMES
 
 SECONDS_OF_QUIET = 2.0
 MANY_CHANGES = MOST_FRAMES // 2  # at MOST_FRAMES the next change would have to wait for the file
