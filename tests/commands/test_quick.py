@@ -103,3 +103,9 @@ def test_the_package_offers_every_name_though_late() -> None:
     assert hycal.load is project.load
     with pytest.raises(AttributeError, match="no attribute 'HyKal'"):
         _ = hycal.HyKal  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("arguments", [["predict", "-h"], ["bench", "run", "-h"]])
+def test_help_shows_no_type_beside_a_flag(arguments):
+    said = CliRunner().invoke(app, arguments).output
+    assert "--quiet" in said and "bool" not in said.lower()

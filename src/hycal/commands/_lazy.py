@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Command(TyperCommand):
+    """A command whose help shows no type beside a flag, as in `--json <bool>`: a flag takes no value."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters, `--help` included."""
+        params = super().get_params(ctx)
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class Subcommands(typer.Typer):
+    """Commands below one name, such as those of `hycal bench`."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:
+        """Return the decorator of a command."""
+        return super().command(name, cls=Command, **options)
 
 
 @dataclass(frozen=True)
@@ -37,7 +60,7 @@ class Entry:
         if isinstance(found, typer.Typer):
             return typer.main.get_group(found)
         alone = typer.Typer(add_completion=False)
-        alone.command(self.name)(found)
+        alone.command(self.name, cls=Command)(found)
         return typer.main.get_command(alone)
 
 

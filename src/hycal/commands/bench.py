@@ -13,6 +13,7 @@ from rich.table import Table
 
 from hycal.bench.setting_form import SAMPLING
 from hycal.bench.settings import list_settings, load_setting, load_settings
+from hycal.commands._lazy import Subcommands
 from hycal.commands._options import Cluster, Force, Quiet
 from hycal.commands._output import (
     embedding_progress,
@@ -28,7 +29,7 @@ from hycal.errors import HyCalError
 if TYPE_CHECKING:
     from hycal.bench.runner import Summary
 
-app = typer.Typer(no_args_is_help=True, help="Run the benchmark and report it.")
+app = Subcommands(no_args_is_help=True, help="Run the benchmark and report it.")
 
 _PROGRESS = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results; a run goes on with what is there.")]

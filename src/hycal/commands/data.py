@@ -11,12 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
+from hycal.commands._lazy import Subcommands
 from hycal.commands._output import print_line, print_table, progress, report_errors, working
 from hycal.data.catalog import find_dataset, list_datasets
 from hycal.data.check import check_dataset
 from hycal.data.download import fetch
 
-app = typer.Typer(no_args_is_help=True, help="Find, fetch and check the data sets of the benchmark.")
+app = Subcommands(no_args_is_help=True, help="Find, fetch and check the data sets of the benchmark.")
 
 Name = Annotated[str, typer.Argument(help="Name of the data set; `hycal data list` shows them.")]
 Root = Annotated[Path, typer.Option(help="Folder that holds the files, unpacked as published.")]

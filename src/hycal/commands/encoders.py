@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hycal._version import __version__
+from hycal.commands._lazy import Subcommands
 from hycal.commands._options import BackendName, check_backend
 from hycal.commands._output import print_line, print_table, report_errors
 from hycal.encoders.catalog import find_encoder, list_encoders
@@ -20,7 +21,7 @@ from hycal.encoders.installation import install
 from hycal.encoders.loader import load_encoder
 from hycal.encoders.status import EncoderStatus, check_files, missing_packages, try_out
 
-app = typer.Typer(help="The encoders: what turns images and texts into embeddings.", no_args_is_help=True)
+app = Subcommands(help="The encoders: what turns images and texts into embeddings.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="An encoder of `hycal encoders list`.")]
 Weights = Annotated[

@@ -87,7 +87,7 @@ class HistoryEntry:
 _NOUNS = {
     "learn": "learning of",
     "forget": "forgetting of",
-    "correct": "correction",
+    "correct": "correction that",
     "rename": "renaming of",
     "method": "change of method",
 }
