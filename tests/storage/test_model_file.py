@@ -184,7 +184,7 @@ def test_what_no_machine_holds_is_refused_before_it_is_allocated(path, monkeypat
         load(path)
 
 
-@pytest.mark.parametrize("number", [10**400, -(10**400), 1e308, 1e-320])
+@pytest.mark.parametrize("number", [10**400, -(10**400), 1e308, 1e-320], ids=["huge", "negative", "large", "tiny"])
 @pytest.mark.parametrize(("method", "name"), [("HyCal", "gamma"), ("HierarchicalHyCal", "strength"), ("GDA", "alpha")])
 def test_a_parameter_beyond_all_reckoning_is_refused(path, method, name, number):
     rewrite(path, lambda m, t: m.update(method=method, parameters={name: number}))

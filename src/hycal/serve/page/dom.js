@@ -9,7 +9,7 @@ const READ = new Set(["title", "alt", "aria-label"]); // people read them, and s
 /** Give an element these children: nodes as they are, text with the escapes of names that may come from anywhere. */
 export function fill(element, ...children) {
   const shown = children.flat().filter((child) => child !== null && child !== undefined && child !== false);
-  element.replaceChildren(...shown.flatMap((child) => (child instanceof Node ? [child] : textNodes(child))));
+  element.replaceChildren(...shown.flatMap((child) => (child instanceof Node ? child : textNodes(child))));
   return element;
 }
 
