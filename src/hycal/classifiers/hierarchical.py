@@ -36,10 +36,9 @@ if TYPE_CHECKING:
 # Weights of evidence by distance, direction, kernel, text and covariance, and of that for a domain
 _KINDS = ("distance", "direction", "kernel", "text", "covariance")
 _CENTRES = np.array([0.05, 0.05, 5.0, 1.0, 0.05])  # weights with few held-out samples are near these
-_ONE_SHOT = np.array([0.0, 0.1, 0.0, 0.0, 0.0])  # where none can be held out: lengths of one-shot means say nothing
+_ONE_SHOT = np.array([0.0, 0.1, 0.0, 0.0, 0.0])  # where none can be held out; all one-shot means have length 1
 _ONE_SHOT_AND_TEXT = np.array([0.0, 0.05, 0.0, 1.0, 0.0])
-_LEAST_KERNEL_WEIGHT = 0.25  # kernel evidence of a smaller weight is left out
-_LEAST_COVARIANCE_GAIN = 1.0  # nats by which covariance evidence must make held-out samples likelier
+_LEAST = np.array([0.0, 0.0, 0.25, 0.0, 0.0025])  # kernel and covariance evidence of a smaller weight is left out
 _DOMAIN_WEIGHT = 0.025
 _PENALTY = 10.0  # nats: twice the penalty for doubling a weight
 _HELD_OUT = 200  # samples of a domain that its weights are fitted on
@@ -86,7 +85,7 @@ class HierarchicalHyCal(IncrementalClassifier):
     with q_g the log density of the domain's covariance, f_c a kernel regression on the samples of the domain and l_c
     the log density of the class under its own covariance. The score is log p(g | x) + log p(c | g, x). The weights
     alpha, beta, gamma, kappa, delta and omega maximise the likelihood of training samples left out one by one; nothing
-    else is fitted. Covariances have a weight where held-out samples are likelier with it.
+    else is fitted.
 
     Parameters
     ----------
@@ -202,7 +201,7 @@ class HierarchicalHyCal(IncrementalClassifier):
         )
 
     def scores_without_each(self, derived: Posterior, records: Records, samples: Selection) -> npt.NDArray[Any]:
-        """Groups of classes, weights of evidence and what all data say stay as they are."""
+        """Groups of classes, weights of evidence and the global prior stay as they are."""
         q, e = held_out_evidence(derived.hierarchy, samples)
         everything = Selection.of(records)
         more = [_held_out_more(derived, number, everything, samples) for number in range(len(derived.kernels))]
@@ -319,7 +318,7 @@ def _fitted_domain(
 ) -> _FittedDomain:
     """Return the regression and the covariances of a domain if they are worth it, the text, and the weights.
 
-    Under these weights, held-out samples are most likely to be told from the other classes of their domain.
+    The weights maximise the likelihood of the classes of held-out samples, among the classes of their domain.
     """
     domain = hierarchy.domains[number]
     samples = everything.at(spread_rows(records, domain.columns, _HELD_OUT))
@@ -334,34 +333,18 @@ def _fitted_domain(
         found["kernel"] = kernel.without_each(np.searchsorted(members.rows, samples.rows))
     if text is not None:
         found["text"] = samples.X @ text.T
-    weights, likelihood = _fitted_weights(found, own)
     if covariances_pay(records.counts[domain.columns], records.width):
         covariances = ClassCovariances.fit(members.X, classes)
     if covariances is not None:
-        with_covariances = _fitted_weights({**found, "covariance": covariances.without_each(samples.X, own)}, own)
-        if with_covariances[1] > likelihood + _LEAST_COVARIANCE_GAIN:
-            weights = with_covariances[0]
-        else:
-            covariances = None
-    if weights[2] < _LEAST_KERNEL_WEIGHT:
-        kernel, weights[2] = None, 0.0
-    return kernel, covariances, text, weights
-
-
-def _fitted_weights(found: Mapping[str, npt.NDArray[Any]], own: npt.NDArray[np.intp]) -> tuple[Doubles, float]:
-    """Return the weights of all kinds of evidence, (5,), and the log likelihood of held-out samples under them."""
-    kinds, evidence, weights = (
-        [_KINDS.index(kind) for kind in found],
-        np.stack(list(found.values())),
-        np.zeros(len(_KINDS)),
-    )
-    weights[kinds] = fit_weights(evidence, own, Penalty(_CENTRES[kinds], _PENALTY))
-    scores = log_softmax(np.tensordot(weights[kinds], evidence, axes=1), axis=1)
-    return weights, float(scores[np.arange(len(own)), own].sum())
+        found["covariance"] = covariances.without_each(samples.X, own)
+    kinds, weights = [_KINDS.index(kind) for kind in found], np.zeros(len(_KINDS))
+    weights[kinds] = fit_weights(np.stack(list(found.values())), own, Penalty(_CENTRES[kinds], _PENALTY))
+    kept = weights >= _LEAST
+    return kernel if kept[2] else None, covariances if kept[4] else None, text, np.where(kept, weights, 0.0)
 
 
 def _domain_weight(records: Records, everything: Selection, hierarchy: Hierarchy) -> float:
-    """Return the weight under which held-out samples are most likely to be told to be of their domain."""
+    """Return the weight that maximises the likelihood of the domains of held-out samples."""
     if len(hierarchy.domains) == 1:
         return _DOMAIN_WEIGHT
     rows = [spread_rows(records, domain.columns, _HELD_OUT_OF_DOMAIN) for domain in hierarchy.domains]
