@@ -22,12 +22,11 @@ is left out has f_i = y_i - (A^-1 Y)_i/(A^-1)_ii; t and D stay. All is float32, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve
 
+from hycal.algebra.cholesky import factorise, solve_factorised
 from hycal.validation import Floats
 
 _RIDGE = 0.2
@@ -71,10 +70,8 @@ class KernelRegression:
         units[held_out, each] = 1.0
         A = _kernel(samples, samples, variance)
         A.flat[:: len(A) + 1] += (_RIDGE * counts / counts.mean()).astype(np.float32)[own]
-        factor: Any = cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
-        coefficients, inverse = np.split(
-            cho_solve(factor, np.concatenate([Y, units], axis=1), check_finite=False), [Y.shape[1]], axis=1
-        )
+        solved = solve_factorised(factorise(A), np.concatenate([Y, units], axis=1))
+        coefficients, inverse = np.split(solved, [Y.shape[1]], axis=1)
         f = Y[held_out] - coefficients[held_out] / inverse[held_out, each][:, None]
         return cls(samples, own, variance, np.ascontiguousarray(coefficients)), f
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import comb
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtr
 
 from hycal.base import IncrementalClassifier
 from hycal.classifiers import METHODS
@@ -137,4 +137,5 @@ def _surpasses(one: Trial, other: Trial) -> bool:
     _, first = np.unique(one.judged.groups, return_index=True)  # one image of each group of near-duplicates
     ours, theirs = one.judged.hits[first], other.judged.hits[first]
     won, lost = int(np.sum(ours & ~theirs)), int(np.sum(theirs & ~ours))
-    return won > lost and 2.0 * float(bdtr(lost, won + lost, 0.5)) < _CHANCE
+    as_rare = sum(comb(won + lost, count) for count in range(lost + 1)) / 2 ** (won + lost)
+    return won > lost and 2.0 * as_rare < _CHANCE

@@ -9,8 +9,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from hycal.errors import HyCalError, StorageError, storing
 
 if sys.platform != "win32":
@@ -31,6 +29,8 @@ def writing(path: Path, *, seconds: float = SECONDS_TO_WAIT) -> Iterator[None]:
 
     The lock is on a hidden file beside it, because every change replaces the file itself.
     """
+    from filelock import FileLock, Timeout  # here, so that those who only read do not wait for it
+
     hidden = path.with_name(f".{path.name}.lock")
     lock = FileLock(hidden)
     with storing(path):

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv
 
 from hycal.state.records import ClassRecord, Records
 from hycal.state.samples import ClassSamples
@@ -85,6 +84,8 @@ class Estimate:
         return self._quantile(0.5 + _COVERAGE / 2) if self.right < self.total else 1.0
 
     def _quantile(self, share: float) -> float:
+        from scipy.special import betaincinv  # takes longer to import than an answer
+
         right, wrong = self.right / _SAMPLES_WORTH_ONE, (self.total - self.right) / _SAMPLES_WORTH_ONE
         return float(betaincinv(right + 0.5, wrong + 0.5, share))
 
