@@ -72,6 +72,7 @@ def development_table() -> None:
     rows: Mapping[str, Callable[[Draw, int], tuple[float, float]]] = {
         "whole": partial(_cell, part="whole"),
         "without kernel": partial(_cell, part="without kernel"),
+        "without covariances": partial(_cell, part="without covariances"),
         "identity: a half": partial(_cell, part="identity: a half"),
         "one domain": partial(_cell, told=_nameless),
         "domains found": partial(_cell, domains="found"),

@@ -30,7 +30,7 @@ from hycal.storage import model_file
 from hycal.storage.atomic import check_replaceable
 from hycal.storage.codec import content_of
 from hycal.uncertainty.calibration import Calibration
-from hycal.uncertainty.leave_one_out import HeldOutScores, has_closed_form, score_held_out
+from hycal.uncertainty.leave_one_out import HeldOutScores, leaves_out_quickly, score_held_out
 from hycal.uncertainty.tuning import choose_parameters
 from hycal.uncertainty.unknown import Familiarity, check_share, rejected
 from hycal.validation import Doubles, Floats, Label, check_label, check_labels, check_queries, check_samples, check_text
@@ -345,12 +345,12 @@ class IncrementalClassifier(Estimator):
         wanted = None if rows is None else np.arange(int(snapshot.records.counts.sum()))[np.asarray(rows)]
         return score_held_out(self, snapshot.value, snapshot.records, Selection.of(snapshot.records, wanted))
 
-    def leaves_out_in_closed_form(self) -> bool:
-        """Whether `leave_one_out` costs about as much as answers do; if not, it derives one model for each sample."""
+    def leaves_out_quickly(self) -> bool:
+        """Whether `leave_one_out` has a closed form or derives a few models; if not, it derives one for each sample."""
         snapshot = self.snapshot()
         records = snapshot.records
         rows = spread_rows(records, np.arange(len(records.counts)), 1)
-        return not len(rows) or has_closed_form(self, snapshot.value, records, Selection.of(records, rows))
+        return not len(rows) or leaves_out_quickly(self, snapshot.value, records, Selection.of(records, rows))
 
     def check_queries(self, X: npt.ArrayLike) -> Floats:
         """Return queries as unit rows of the model's width, or say what is wrong with them."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -74,7 +75,7 @@ def test_a_domain_replaces_domains_only(tmp_path: Path) -> None:
 
 
 def test_the_documentation_lists_every_array(tmp_path: Path) -> None:
-    path = write_domain(tmp_path, replace(small_domains()["a"], space="tiny", examples=("QQ==",)))
+    path = write_domain(tmp_path, replace(small_domains()["a"], space="tiny", examples=("QQ==",), images="0f"))
     text = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text(encoding="utf-8")
     table = text[text.index("| array |") :].split("\n\n")[0]
     with np.load(path) as file:
@@ -172,11 +173,12 @@ def test_embed_without_a_split_ends_with_an_error_and_no_file(tmp_path: Path, mo
 def test_embeddings_of_another_encoder_are_neither_kept_nor_mixed(tmp_path: Path) -> None:
     datasets.artbench(tmp_path / "data")
     domain, _ = embed_domain("artbench", tmp_path / "data", TinyEncoder())
-    assert not is_embedded("artbench", tmp_path, TinyEncoder())
+    none = tmp_path / "no copies"
+    assert not is_embedded("artbench", tmp_path, TinyEncoder(), none)
     write_domain(tmp_path, domain)
-    assert is_embedded("artbench", tmp_path, TinyEncoder())
+    assert is_embedded("artbench", tmp_path, TinyEncoder(), none)
     with pytest.raises(HyCalError, match=r"artbench\.npz holds embeddings of tiny-0-12/.* expected tiny-1"):
-        is_embedded("artbench", tmp_path, TinyEncoder(seed=1))
+        is_embedded("artbench", tmp_path, TinyEncoder(seed=1), none)
     two = read_setting("two", SETTING + SETTING[SETTING.index("[[") :].replace("artbench", "other"))
     write_domain(tmp_path, replace(domain, name="other", space="tiny-1"))
     with pytest.raises(HyCalError, match=r"different spaces: artbench\.npz of tiny-0-12/.*, other\.npz of tiny-1"):
@@ -184,7 +186,33 @@ def test_embeddings_of_another_encoder_are_neither_kept_nor_mixed(tmp_path: Path
     write_domain(tmp_path, replace(domain, name="other", space=""))
     assert list(load_domains(two, tmp_path)) == ["artbench", "other"]
     with pytest.raises(HyCalError, match="an unknown encoder"):
-        is_embedded("other", tmp_path, TinyEncoder())
+        is_embedded("other", tmp_path, TinyEncoder(), none)
+
+
+def test_embeddings_of_images_that_changed_are_not_kept(tmp_path: Path) -> None:
+    copy = tmp_path / "data" / "artbench"
+    datasets.artbench(copy)
+    domain, _ = embed_domain("artbench", copy, TinyEncoder())
+    write_domain(tmp_path, domain)
+    moved = tmp_path / "moved" / "artbench"
+    datasets.artbench(moved)
+    for root in (copy.parent, moved.parent):
+        assert is_embedded("artbench", tmp_path, TinyEncoder(), root)
+    train = moved / "artbench-10-imagefolder-split" / "train"
+    one = train / "ukiyo_e" / "someone_a-picture-train-ukiyo_e.jpg"
+    for new in (
+        one.with_name("renamed.jpg"),
+        train / "art_nouveau" / one.name,
+        train.parent / "test" / "ukiyo_e" / one.name,
+    ):
+        shutil.copy(one, new)
+        with pytest.raises(HyCalError, match=r"artbench\.npz holds embeddings of other images, classes or splits"):
+            is_embedded("artbench", tmp_path, TinyEncoder(), moved.parent)
+        new.unlink()
+    assert is_embedded("artbench", tmp_path, TinyEncoder(), moved.parent)
+    write_domain(tmp_path, replace(domain, images=""))
+    with pytest.raises(HyCalError, match="images that it does not list"):
+        is_embedded("artbench", tmp_path, TinyEncoder(), moved.parent)
 
 
 def test_embed_then_run_then_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,6 +228,11 @@ def test_embed_then_run_then_report(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     before = (embeddings / "artbench.npz").stat().st_mtime_ns
     runner.invoke(app, ["embed", str(setting), "--root", str(tmp_path / "data"), "--out", str(embeddings)])
     assert (embeddings / "artbench.npz").stat().st_mtime_ns == before
+    new = tmp_path / "data" / "artbench" / "artbench-10-imagefolder-split" / "train" / "ukiyo_e" / "new.jpg"
+    datasets.image(new)
+    changed = runner.invoke(app, ["embed", str(setting), "--root", str(tmp_path / "data"), "--out", str(embeddings)])
+    assert changed.exit_code == 1 and "Delete the file to embed" in " ".join(changed.output.split())
+    new.unlink()
     monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name: Reader(seed=1))
     other = runner.invoke(app, ["embed", str(setting), "--root", str(tmp_path / "data"), "--out", str(embeddings)])
     assert other.exit_code == 1 and "Use another folder" in other.output

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ from hycal import GDA, HierarchicalHyCal, HyCal
 from hycal.bench.domains import load_domains
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import load_setting
+from hycal.classifiers import hierarchical
 from hycal.state.selection import Selection
+from hycal.testing.laws import check_laws
 from hycal.testing.streams import Stream, learn
 from hycal.uncertainty.leave_one_out import _scores_without
 
@@ -18,16 +21,16 @@ STREAM = Stream.synthetic(3, shots=[[3, 1, 4], [2, 6, 7], [5, 5]], width=12)
 
 def test_text_weighs_less_as_shots_grow():
     rng = np.random.default_rng(0)
-    weights = []
+    shares = []
     for shots in (2, 12):
         stream = Stream.synthetic(7, shots=[[shots] * 30], width=24)
         step = stream.steps[0]
         noisy = {k: t + 0.05 * rng.normal(size=24) for k, t in step.text.items()}
         text = {k: t / np.linalg.norm(t) for k, t in noisy.items()}
-        fitted = HierarchicalHyCal().fit(step.X, list(step.y), domain="d", text=text).snapshot().value
-        distance, direction, _, names = fitted.weights.classes[0]
-        weights.append(names / (distance + direction))
-    assert weights[1] < weights[0]
+        fitted = HierarchicalHyCal().fit(step.X, list(step.y), domain="d", text=text)
+        parts = {part.name: part.share.std() for part in fitted.score_parts(stream.queries).parts}
+        shares.append(parts["text"] / sum(parts.values()))
+    assert shares[1] < shares[0]
 
 
 def test_text_is_optional_in_each_domain():
@@ -98,6 +101,35 @@ def test_kernel_evidence_without_weight_is_left_out():
     assert posterior.weights.classes[0, 2] == 0.0
 
 
+COVARIANCES = Stream.synthetic(1, shots=[[8] * 4, [8] * 3], width=4)  # of use in both domains
+
+
+def test_covariance_evidence_keeps_every_law():
+    fitted = learn(HierarchicalHyCal(), COVARIANCES.steps).snapshot().value
+    assert all(found is not None for found in fitted.covariances) and (fitted.weights.classes[:, 4] > 0).all()
+    check_laws(HierarchicalHyCal(), COVARIANCES)
+
+
+def test_covariance_evidence_separates_classes_that_spread_in_their_own_directions():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), 30)
+    X = np.ones((120, 24)) + np.where(np.arange(24) // 6 == y[:, None], 0.5, 0.2) * rng.normal(size=(120, 24))
+    learned, asked = np.arange(120) % 3 > 0, np.arange(120) % 3 == 0
+    clf = HierarchicalHyCal().fit(X[learned], y[learned], domain="one")
+    with patch.object(hierarchical, "covariances_pay", return_value=False):
+        without = HierarchicalHyCal().fit(X[learned], y[learned], domain="one").score(X[asked], y[asked])
+    assert clf.score(X[asked], y[asked]) > without + 0.05
+
+
+def test_covariance_evidence_that_proves_nothing_is_left_out_and_changes_nothing():
+    stream = Stream.synthetic(0, shots=[[12, 12], [14, 9]], width=12)
+    clf = learn(HierarchicalHyCal(), stream.steps)
+    assert clf.snapshot().value.covariances == (None, None)
+    with patch.object(hierarchical, "covariances_pay", return_value=False):
+        without = learn(HierarchicalHyCal(), stream.steps).decision_function(stream.queries)
+    np.testing.assert_array_equal(clf.decision_function(stream.queries), without)
+
+
 @pytest.mark.parametrize("domains", ["named", "found"])
 def test_held_out_scores_are_those_of_a_model_without_the_sample(domains):
     """Up to the weights of evidence and what all data say, which stay and move little with one of many samples."""
@@ -114,6 +146,18 @@ def test_held_out_scores_are_those_of_a_model_without_the_sample(domains):
     error = np.abs(np.exp(held_out[own]) - np.exp(again[own])).mean()
     assert error < 0.05
     assert error < 0.5 * np.abs(np.exp(within[own].astype(float)) - np.exp(again[own])).mean()
+
+
+def test_held_out_scores_with_covariances_are_those_of_a_model_without_the_sample():
+    fitted = learn(HierarchicalHyCal(), COVARIANCES.steps)
+    current = fitted.snapshot()
+    samples = Selection.of(current.records)
+    derived = current.value
+    alone = replace(derived, weights=replace(derived.weights, classes=derived.weights.classes * np.eye(5)[4]))
+    held_out = fitted.scores_without_each(alone, current.records, samples)
+    within = fitted.score_rows(alone, samples.X, None)
+    own = samples.each, samples.own
+    assert (held_out[own] < within[own]).all(), "a sample is less likely without itself"
 
 
 def test_domains_are_found_without_names_where_held_out_samples_are_likelier_so():
@@ -147,4 +191,4 @@ def test_one_shot_classes_differ_by_direction_alone():
     cosines = (stream.queries - means.mean(axis=0)) @ (u / np.linalg.norm(u, axis=1, keepdims=True)).T
     np.testing.assert_array_equal(fitted.predict(stream.queries), fitted.classes_[cosines.argmax(axis=1)])
     with_text = learn(HierarchicalHyCal(), stream.steps).snapshot().value.weights.classes[0]
-    np.testing.assert_array_equal(with_text > 0, [False, True, False, True])
+    np.testing.assert_array_equal(with_text > 0, [False, True, False, True, False])

@@ -83,6 +83,13 @@ def test_kernel_evidence():
     expect_same(model, stream.queries, onnx_head(model))
 
 
+def test_covariance_evidence():
+    stream = Stream.synthetic(1, shots=[[8] * 4, [8] * 3], width=4)
+    model = learn(HierarchicalHyCal(), stream.steps)
+    assert all(covariances is not None for covariances in model.snapshot().value.covariances)
+    expect_same(model, stream.queries, onnx_head(model))
+
+
 def test_lengths_do_not_matter_and_linear_methods_are_linear():
     stream = Stream.synthetic(5, shots=[[3, 2], [4]], width=9)
     for method in (NCM(), NCM(metric="euclidean"), SLDA()):

@@ -77,7 +77,7 @@ def test_closed_form_is_exact(classifier, stream):
     samples = Selection.of(current.records)
     closed = fitted.scores_without_each(current.value, current.records, samples.at(np.flatnonzero(samples.counts > 1)))
     assert closed is not None, "no closed form"
-    assert fitted.leaves_out_in_closed_form()
+    assert fitted.leaves_out_quickly()
     found = fitted.leave_one_out()
     again = np.stack([_scores_without(fitted, current.records, samples.at(np.array([i]))) for i in samples.each])
     np.testing.assert_array_equal(np.isinf(found.scores), np.isinf(again))
@@ -112,4 +112,5 @@ def test_a_method_without_a_closed_form_is_derived_again():
 
 def test_methods_that_derive_again_say_so():
     fitted = learn(KLDA(n_components=16, mode="faithful"), STREAMS["few"].steps)
-    assert not fitted.leaves_out_in_closed_form()
+    assert not fitted.leaves_out_quickly()
+    assert learn(AnaCP(n_components=16, replay=5), STREAMS["few"].steps).leaves_out_quickly(), "by a few models"

@@ -1,4 +1,4 @@
-"""Cholesky factors, and what is solved with them, in blocks of rows: with NumPy alone, at the speed of matrix products.
+"""Cholesky factors and their inverses, in blocks of rows: with NumPy alone, at the speed of matrix products.
 
 LAPACK does the same through SciPy, whose import takes longer than an answer. Only blocks of 64 rows are factorised and
 inverted by LAPACK here; the rest are products, during which other threads work.
@@ -32,16 +32,6 @@ def factorise(A: Matrix) -> Matrix:
         A[after, own] = A[after, own] @ np.linalg.inv(A[own, own]).T
         A[own, after] = 0.0
     return A
-
-
-def solve_factorised(L: Matrix, B: Matrix) -> Matrix:
-    """Return (LL')^-1 B."""
-    X, blocks = B.copy(), [(own, after, np.linalg.inv(L[own, own])) for own, after in _blocks(L)]
-    for own, _, inverse in blocks:
-        X[own] = inverse @ (X[own] - L[own, : own.start] @ X[: own.start])
-    for own, after, inverse in reversed(blocks):
-        X[own] = inverse.T @ (X[own] - L[after, own].T @ X[after])
-    return X
 
 
 def inverse_factor(L: Matrix) -> Matrix:

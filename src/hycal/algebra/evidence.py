@@ -17,7 +17,7 @@ class ScorePart:
     Attributes
     ----------
     name : str
-        What it rests on: "direction", "distance", "kernel", "text" or "domain".
+        What it rests on: "direction", "distance", "kernel", "covariance", "text" or "domain".
     share : ndarray of shape (n, C)
         What it adds.
     measure : ndarray of shape (n, C), or None

@@ -17,6 +17,7 @@ is left out has f_i = y_i - (A^-1 Y)_i/(A^-1)_ii; t and D stay. All is float32, 
     r                       scalar      ridge
     D                       (N_g, N_g)  diagonal: K_c C_g/N_g for a sample of a class of K_c
     A^-1 Y   coefficients   (N_g, C_g)
+    A^-1_ii  diagonal       (N_g,)
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hycal.algebra.cholesky import factorise, solve_factorised
+from hycal.algebra.cholesky import factorise, inverse_factor
 from hycal.validation import Floats
 
 _RIDGE = 0.2
@@ -41,11 +42,11 @@ def kernel_pays(samples: int, classes: int) -> bool:
     return classes > 1 and (samples <= _CHEAP or _MANY_SHOTS * classes <= samples <= _MOST)
 
 
-def kernel_operations(samples: int, classes: int, width: int, held_out: int) -> float:
-    """Return the operations of `KernelRegression.fit`: the kernel, its Cholesky factor, and the solutions."""
+def kernel_operations(samples: int, classes: int, width: int) -> float:
+    """Return the operations of `KernelRegression.fit`: the kernel, its Cholesky factor and inverse, the solution."""
     if not kernel_pays(samples, classes):
         return 0.0
-    return samples**2 * (2.0 * width + samples / 3.0 + 2.0 * (classes + held_out))
+    return samples**2 * (2.0 * width + (1 + 1) / 3.0 * samples + 2.0 * classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,28 +57,25 @@ class KernelRegression:
     own: npt.NDArray[np.intp]
     variance: float
     coefficients: Floats
+    diagonal: Floats
 
     @classmethod
-    def fit(
-        cls, samples: Floats, own: npt.NDArray[np.intp], held_out: npt.NDArray[np.intp]
-    ) -> tuple[KernelRegression, Floats]:
-        """Return the regression, and f of the samples at `held_out`, each without itself, (n, C_g)."""
+    def fit(cls, samples: Floats, own: npt.NDArray[np.intp]) -> KernelRegression:
+        """Return the regression of samples of the classes `own`."""
         deviations = samples - samples.mean(axis=0)
         variance = max(float(np.mean(np.sum(deviations**2, axis=1))), _LEAST_VARIANCE)
-        counts, each = np.bincount(own), np.arange(len(held_out))
-        Y = np.eye(len(counts), dtype=np.float32)[own]
-        units = np.zeros((len(samples), len(held_out)), np.float32)
-        units[held_out, each] = 1.0
+        counts = np.bincount(own)
         A = _kernel(samples, samples, variance)
         A.flat[:: len(A) + 1] += (_RIDGE * counts / counts.mean()).astype(np.float32)[own]
-        solved = solve_factorised(factorise(A), np.concatenate([Y, units], axis=1))
-        coefficients, inverse = np.split(solved, [Y.shape[1]], axis=1)
-        f = Y[held_out] - coefficients[held_out] / inverse[held_out, each][:, None]
-        return cls(samples, own, variance, np.ascontiguousarray(coefficients)), f
+        inverse = inverse_factor(factorise(A))  # L^-1; A^-1 = L^-1' L^-1
+        Y = np.eye(len(counts), dtype=np.float32)[own]
+        return cls(samples, own, variance, inverse.T @ (inverse @ Y), np.einsum("ij,ij->j", inverse, inverse))
 
     def without_each(self, held_out: npt.NDArray[np.intp]) -> Floats:
-        """Return f of the samples at `held_out`, each without itself; this factorises A again."""
-        return self.fit(self.samples, self.own, held_out)[1]
+        """Return f of the samples at `held_out`, each without itself, (n, C_g)."""
+        f: Floats = -self.coefficients[held_out] / self.diagonal[held_out, None]
+        f[np.arange(len(held_out)), self.own[held_out]] += 1.0
+        return f
 
     def __call__(self, X: Floats) -> Floats:
         """Return f of queries, (n, C_g)."""

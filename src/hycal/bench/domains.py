@@ -46,6 +46,8 @@ class BenchDomain(EmbeddedDomain):
         Name of the embedding space, as `hycal.embedding.store.space_of` gives it; "" if it is not known.
     examples : tuple of str
         Thumbnails of some training images, as JPEG files in base64, for the report.
+    images : str
+        A hash of the list of images, with their classes and splits, that was embedded; "" if it is not known.
     told : str
         The domain that a method is told; "" if that is the name.
     """
@@ -53,6 +55,7 @@ class BenchDomain(EmbeddedDomain):
     text: Floats | None = None
     space: str = ""
     examples: tuple[str, ...] = ()
+    images: str = ""
     told: str = ""
 
     @property
@@ -150,7 +153,7 @@ def _check_alike(folder: Path, domains: dict[str, BenchDomain]) -> dict[str, Ben
 
 
 def read_domain(folder: Path, name: str) -> BenchDomain:
-    """Return the domain in FOLDER/NAME.npz: train_x, train_y, test_x, test_y, class_names; text, space if known."""
+    """Return the domain in FOLDER/NAME.npz: train_x, train_y, test_x, test_y, class_names; what else is known."""
     path = folder / f"{name}.npz"
     if not path.exists():
         raise HyCalError(f"There is no {path}; expected the embeddings of {name!r} there. See `hycal bench embed`.")
@@ -170,6 +173,7 @@ def read_domain(folder: Path, name: str) -> BenchDomain:
         text=None if text is None else unit_rows(text),
         space=str(arrays.get("space", "")),
         examples=tuple(arrays.get("examples", np.array([], dtype=np.str_)).tolist()),
+        images=str(arrays.get("images", "")),
     )
     _check(domain, path)
     return domain
@@ -250,6 +254,7 @@ def write_domain(folder: Path, domain: BenchDomain) -> Path:
         **({} if domain.text is None else {"text": domain.text}),
         **({"space": np.array(domain.space)} if domain.space else {}),
         **({"examples": np.array(domain.examples)} if domain.examples else {}),
+        **({"images": np.array(domain.images)} if domain.images else {}),
     }
     _check_forms(arrays, path)
     _check(domain, path)
@@ -301,7 +306,13 @@ def embed_domain(
     domains, skipped = embed_sets({name: images}, encoder, store=store, watch=watch)
     words = prompts(spec, images.class_names)
     text = encoder.encode_texts(words) if encoder.has_text else None
-    domain = BenchDomain(**vars(domains[name]), text=text, space=space_of(encoder), examples=_examples(images))
+    domain = BenchDomain(
+        **vars(domains[name]),
+        text=text,
+        space=space_of(encoder),
+        examples=_examples(images),
+        images=_list_hash(images, root),
+    )
     return domain, skipped
 
 
@@ -316,15 +327,38 @@ def _examples(images: ImageSet) -> tuple[str, ...]:
     return tuple(found)
 
 
-def is_embedded(name: str, folder: Path, encoder: Encoder) -> bool:
-    """Return whether FOLDER/NAME.npz holds embeddings of this encoder; an error if it holds others."""
+def _list_hash(images: ImageSet, root: Path) -> str:
+    """Return a hash of the classes, and of the name below `root`, class and split of every image to learn or test."""
+    total = hashlib.sha256(repr(images.class_names).encode())
+    for sample in images.of("train", "test"):
+        name = sample.source.name.removeprefix(str(root)).replace("\\", "/")
+        total.update(repr((name, sample.label, sample.split)).encode())
+    return total.hexdigest()
+
+
+def is_embedded(name: str, folder: Path, encoder: Encoder, root: Path) -> bool:
+    """Return whether FOLDER/NAME.npz holds what this encoder would make of the copy of the data set in `root`.
+
+    A file of another encoder, of an unknown one or of other images is an error. Without a copy, no images are compared.
+    """
     path = folder / f"{name}.npz"
     if not path.exists():
         return False
-    space, expected = read_domain(folder, name).space, space_of(encoder)
-    if space != expected:
+    domain, expected = read_domain(folder, name), space_of(encoder)
+    if domain.space != expected:
         raise HyCalError(
-            f"{path} holds embeddings of {space or 'an unknown encoder'}; expected {encoder.name} ({expected}). "
+            f"{path} holds embeddings of {domain.space or 'an unknown encoder'}; expected {encoder.name} ({expected}). "
             "Use another folder for this encoder, or delete the file to embed the data set again."
+        )
+    try:
+        copy = dataset_folder(find_dataset(name), root)
+    except HyCalError:  # removed, once it was embedded
+        return True
+    _check_copy(find_dataset(name), copy)
+    if domain.images != _list_hash(read_dataset(name, copy), copy):
+        what = "other images, classes or splits than those" if domain.images else "images that it does not list"
+        raise HyCalError(
+            f"{path} holds embeddings of {what}; expected the images of {copy} as they are now. Delete the file to "
+            "embed the data set again, or use another folder."
         )
     return True

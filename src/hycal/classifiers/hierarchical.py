@@ -13,6 +13,7 @@ import numpy.typing as npt
 from hycal.algebra.cost import Addition
 from hycal.algebra.evidence import ScorePart, ScoreParts
 from hycal.algebra.hierarchy import Hierarchy
+from hycal.algebra.hierarchy_covariance import ClassCovariances, covariance_operations, covariances_pay
 from hycal.algebra.hierarchy_fit import fit_hierarchy
 from hycal.algebra.hierarchy_groups import domain_candidates
 from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_energies, held_out_evidence
@@ -31,12 +32,13 @@ from hycal.validation import Doubles, Floats
 if TYPE_CHECKING:
     from hycal.encoders.onnx_graph import GraphBuilder
 
-# Weights of evidence by distance, direction, kernel and text, and of that for a domain
-_KINDS = ("distance", "direction", "kernel", "text")
-_CENTRES = np.array([0.05, 0.05, 5.0, 1.0])  # to which few held-out samples pull
-_ONE_SHOT = np.array([0.0, 0.1, 0.0, 0.0])  # where none can be held out: lengths of one-shot means say nothing
-_ONE_SHOT_AND_TEXT = np.array([0.0, 0.05, 0.0, 1.0])
+# Weights of evidence by distance, direction, kernel, text and covariance, and of that for a domain
+_KINDS = ("distance", "direction", "kernel", "text", "covariance")
+_CENTRES = np.array([0.05, 0.05, 5.0, 1.0, 0.05])  # to which few held-out samples pull
+_ONE_SHOT = np.array([0.0, 0.1, 0.0, 0.0, 0.0])  # where none can be held out: lengths of one-shot means say nothing
+_ONE_SHOT_AND_TEXT = np.array([0.0, 0.05, 0.0, 1.0, 0.0])
 _LEAST_KERNEL_WEIGHT = 0.25  # kernel evidence of a smaller weight is left out
+_LEAST_COVARIANCE_GAIN = 1.0  # nats by which covariance evidence must make held-out samples likelier
 _DOMAIN_WEIGHT = 0.025
 _PULL = 10.0  # nats: what doubling a weight costs, half of it
 _HELD_OUT = 200  # samples of a domain that its weights are fitted on
@@ -45,7 +47,7 @@ _HELD_OUT_OF_DOMAIN = 40  # samples of a domain that the weight of domains is fi
 
 @dataclass(frozen=True, eq=False)
 class _Weights:
-    """Weights of evidence: of distance, direction, kernel and text in each domain, (G, 4); and that of domains."""
+    """Weights of evidence: of each kind in each domain, (G, 5); and that of domains."""
 
     classes: Doubles
     domain: float
@@ -53,12 +55,19 @@ class _Weights:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Domains and their classes, the regression and the scaled texts of each domain, and the weights of evidence."""
+    """Domains and their classes, what else gives evidence in each domain, and the weights of evidence.
+
+    That is a regression, the covariances of classes, and scaled texts; where a domain has none, None.
+    """
 
     hierarchy: Hierarchy
     kernels: tuple[KernelRegression | None, ...]
+    covariances: tuple[ClassCovariances | None, ...]
     texts: tuple[Floats | None, ...]
     weights: _Weights
+
+
+_FittedDomain = tuple[KernelRegression | None, ClassCovariances | None, Floats | None, Doubles]
 
 
 class HierarchicalHyCal(IncrementalClassifier):
@@ -70,12 +79,13 @@ class HierarchicalHyCal(IncrementalClassifier):
     .. math::
         e_c = z^\top s_c - \tfrac12 |s_c|^2, \quad
         p(c \mid g, x) \propto \exp(\alpha_g e_c + \beta_g r_g z^\top u_c + \gamma_g f_c(x)
-            + 100 \, \kappa_g x^\top t_c), \quad
+            + 100 \, \kappa_g x^\top t_c + \delta_g l_c(x)), \quad
         p(g \mid x) \propto \exp(\omega (q_g + \max_c e_c))
 
-    with q_g the log density of the domain's covariance and f_c a kernel regression on the samples of the domain. The
-    score is log p(g | x) + log p(c | g, x). The weights alpha, beta, gamma, kappa and omega maximise the likelihood of
-    training samples left out one by one; nothing else is fitted.
+    with q_g the log density of the domain's covariance, f_c a kernel regression on the samples of the domain and l_c
+    the log density of the class under its own covariance. The score is log p(g | x) + log p(c | g, x). The weights
+    alpha, beta, gamma, kappa, delta and omega maximise the likelihood of training samples left out one by one; nothing
+    else is fitted. Covariances have a weight where held-out samples are likelier with it.
 
     Parameters
     ----------
@@ -91,12 +101,13 @@ class HierarchicalHyCal(IncrementalClassifier):
 
     Notes
     -----
-    `hycal.algebra.hierarchy` has the derivation, `hycal.algebra.hierarchy_kernel` the regression, and
-    `hycal.algebra.hierarchy_groups` the groups. Learning costs N d^2 + 18 d^3 operations at most, 2/3 d^3 for each of G
-    domains, and N_g^3/3 + 2 N_g^2 (d + C_g) for the regression of a domain of N_g samples. A domain of more than 1,024
-    samples has a regression if its classes have twelve or more on average; one of more than 4,096 has none. A query
-    costs 2 d (G d + 2 C), and 2 N_g (d + C_g) for each regression. One d x d matrix is held per domain and some for all
-    data.
+    `hycal.algebra.hierarchy` has the derivation, `hycal.algebra.hierarchy_kernel` the regression,
+    `hycal.algebra.hierarchy_covariance` the covariances of classes, and `hycal.algebra.hierarchy_groups` the groups.
+    Learning costs N d^2 + 18 d^3 operations at most, 2/3 d^3 for each of G domains, and 2/3 N_g^3 + 2 N_g^2 (d + C_g)
+    for the regression of a domain of N_g samples. A domain of more than 1,024 samples has a regression if its classes
+    have twelve or more on average; one of more than 4,096 has none. Covariances need d/8 samples of a class on average,
+    and cost O(K^2 d) each. A query costs 2 d (G d + 2 C), 2 N_g (d + C_g) for each regression, and 2 N_g d for the
+    covariances of a domain. One d x d matrix is held per domain and some for all data.
 
     Examples
     --------
@@ -128,14 +139,14 @@ class HierarchicalHyCal(IncrementalClassifier):
 
     @classmethod
     def operations(cls, addition: Addition) -> float:
-        """Count the scatter of all samples, the global prior, and white space and regression of every domain."""
+        """Count the scatter of all samples, the prior, and white space, regression and covariances of every domain."""
         N, C, d, G = addition.samples, addition.classes, addition.width, addition.domains
         spectrum = 9 * min(C, d) ** 3 + 4 * min(C, d) * d**2
         prior = (1 + 1) / 3 * d**3 + spectrum + 4 * d**3  # Cholesky and inverse, eigenvectors, two products
         means = 11 * C * d**2  # into the basis and back, and into the white space of their domain
         held_out = 2 * G * (_HELD_OUT + _HELD_OUT_OF_DOMAIN) * d**2
-        kernels = G * kernel_operations(N // G, C // G, d, _HELD_OUT)
-        return N * d**2 + prior + means + G * (1 + 1) / 3 * d**3 + held_out + kernels
+        more = kernel_operations(N // G, C // G, d) + covariance_operations(N // G, C // G, d, _HELD_OUT)
+        return N * d**2 + prior + means + G * (1 + 1) / 3 * d**3 + held_out + G * more
 
     @property
     def fixed_temperature(self) -> float:
@@ -161,13 +172,14 @@ class HierarchicalHyCal(IncrementalClassifier):
         hierarchy = fit_hierarchy(records, strength=self.strength, ridge=ridge, domain_of=domain_of)
         everything = Selection.of(records)
 
-        def fit(number: int) -> tuple[KernelRegression | None, Floats | None, Doubles]:
+        def fit(number: int) -> _FittedDomain:
             text = self._texts(records, hierarchy.domains[number].columns)
             return _fitted_domain(records, everything, hierarchy, number, text)
 
-        kernels, texts, weights = zip(*map_parallel(fit, range(len(hierarchy.domains)), hierarchy.sizes), strict=True)
+        fits = map_parallel(fit, range(len(hierarchy.domains)), hierarchy.sizes)
+        kernels, covariances, texts, weights = zip(*fits, strict=True)
         domain_weight = _domain_weight(records, everything, hierarchy)
-        return Posterior(hierarchy, kernels, texts, _Weights(np.stack(weights), domain_weight))
+        return Posterior(hierarchy, kernels, covariances, texts, _Weights(np.stack(weights), domain_weight))
 
     def _texts(self, records: Records, columns: npt.NDArray[np.intp]) -> Floats | None:
         texts = [records.ordered[column].text for column in columns]
@@ -183,6 +195,7 @@ class HierarchicalHyCal(IncrementalClassifier):
             rows,
             posterior.hierarchy.domains,
             posterior.kernels,
+            posterior.covariances,
             posterior.texts,
             class_weights=posterior.weights.classes,
             domain_weight=posterior.weights.domain,
@@ -192,20 +205,17 @@ class HierarchicalHyCal(IncrementalClassifier):
         """Groups of classes, weights of evidence and what all data say stay as they are."""
         q, e = held_out_evidence(derived.hierarchy, samples)
         everything = Selection.of(records)
-        kernels = [
-            None if kernel is None else _held_out_by_kernel(kernel, derived.hierarchy, number, everything, samples)
-            for number, kernel in enumerate(derived.kernels)
-        ]
-        return _log_posterior(derived, samples.X, q, e, kernels)
+        more = [_held_out_more(derived, number, everything, samples) for number in range(len(derived.kernels))]
+        return _log_posterior(derived, samples.X, q, e, more)
 
     def score_parts(self, X: npt.ArrayLike) -> ScoreParts:
         """Return the evidence of each kind for the classes of a domain, and what their domain adds."""
         queries, derived = self.check_queries(X), self.snapshot().value
-        q, e, kernels = _evidence(derived, queries)
-        scores = _log_posterior(derived, queries, q, e, kernels)
+        q, e, more = _evidence(derived, queries)
+        scores = _log_posterior(derived, queries, q, e, more)
         parts = {name: np.zeros(scores.shape) for name in _KINDS}
         for number, domain in enumerate(derived.hierarchy.domains):
-            for name, part in _weighted(derived, queries, number, e, kernels[number]).items():
+            for name, part in _weighted(derived, queries, number, e, more[number]).items():
                 parts[name][:, domain.columns] = part
         given = {name: part for name, part in parts.items() if part.any()}
         given["domain"] = scores - sum(given.values())
@@ -231,28 +241,33 @@ def _identity_share(records: Records, ridge: float) -> float:
     return ridge * growth / (ridge * growth + 1.0 - ridge)
 
 
-def _evidence(derived: Posterior, X: Floats) -> tuple[Floats, Floats, list[Floats | None]]:
-    """Return q, (n, G), the evidence by distance and direction, (2, n, C), and by the kernel of each domain."""
+def _evidence(derived: Posterior, X: Floats) -> tuple[Floats, Floats, list[dict[str, Floats]]]:
+    """Return q, (n, G), the evidence by distance and direction, (2, n, C), and what else each domain has, by kind."""
     hierarchy = derived.hierarchy
     q = np.empty((len(X), len(hierarchy.domains)), np.float32)
     e = np.empty((2, len(X), len(hierarchy.domain_of)), np.float32)
     for number, domain in enumerate(hierarchy.domains):
         q[:, number], e[:, :, domain.columns] = domain.evidence(X)
-    return q, e, [None if kernel is None else kernel(X) for kernel in derived.kernels]
+    return q, e, [_more(derived, number, X) for number in range(len(hierarchy.domains))]
+
+
+def _more(derived: Posterior, number: int, X: Floats) -> dict[str, Floats]:
+    """Return the evidence by the kernel and by the covariances of one domain, (n, C_g) each, where it has them."""
+    parts = {"kernel": derived.kernels[number], "covariance": derived.covariances[number]}
+    return {kind: part(X) for kind, part in parts.items() if part is not None}
 
 
 def _weighted(
-    derived: Posterior, X: Floats, number: int, e: npt.NDArray[np.floating], kernel: Floats | None
+    derived: Posterior, X: Floats, number: int, e: npt.NDArray[np.floating], more: Mapping[str, Floats]
 ) -> dict[str, npt.NDArray[Any]]:
     """Return each kind of evidence for the classes of one domain times its weight, (n, C_g)."""
     distance, direction = e[:, :, derived.hierarchy.domains[number].columns]
-    text, (alpha, beta, gamma, kappa) = derived.texts[number], derived.weights.classes[number].astype(e.dtype)
-    found = {"distance": alpha * distance, "direction": beta * direction}
-    if kernel is not None:
-        found["kernel"] = gamma * kernel
+    found: dict[str, npt.NDArray[Any]] = {"distance": distance, "direction": direction, **more}
+    text = derived.texts[number]
     if text is not None:
-        found["text"] = kappa * (X @ text.T)
-    return found
+        found["text"] = X @ text.T
+    weights = dict(zip(_KINDS, derived.weights.classes[number].astype(e.dtype), strict=True))
+    return {kind: weights[kind] * evidence for kind, evidence in found.items()}
 
 
 def _log_posterior(
@@ -260,16 +275,16 @@ def _log_posterior(
     X: Floats,
     q: npt.NDArray[np.floating],
     e: npt.NDArray[np.floating],
-    kernels: Sequence[Floats | None],
+    more: Sequence[Mapping[str, Floats]],
 ) -> npt.NDArray[Any]:
     """Return log p(g | x) + log p(c | g, x) from the evidence for domains and classes."""
     energies = np.empty_like(q)
     scores = np.empty_like(e[0])
-    for number, (domain, kernel) in enumerate(zip(derived.hierarchy.domains, kernels, strict=True)):
+    for number, (domain, other) in enumerate(zip(derived.hierarchy.domains, more, strict=True)):
         energies[:, number] = q[:, number] + e[0][:, domain.columns].max(axis=1)
-        evidence, *others = _weighted(derived, X, number, e, kernel).values()
-        for other in others:
-            evidence += other
+        evidence, *rest = _weighted(derived, X, number, e, other).values()
+        for part in rest:
+            evidence += part
         scores[:, domain.columns] = log_softmax(evidence)
     domains = log_softmax(q.dtype.type(derived.weights.domain) * energies)
     for number, domain in enumerate(derived.hierarchy.domains):
@@ -282,42 +297,67 @@ def _members(hierarchy: Hierarchy, number: int, everything: Selection) -> Select
     return everything.at(np.flatnonzero(hierarchy.domain_of[everything.own] == number))
 
 
-def _held_out_by_kernel(
-    kernel: KernelRegression, hierarchy: Hierarchy, number: int, everything: Selection, samples: Selection
-) -> Floats:
-    """Return the kernel evidence in one domain, (n, C_g), of samples, each without itself."""
-    evidence = kernel(samples.X)
-    own = np.flatnonzero(hierarchy.domain_of[samples.own] == number)
-    members = _members(hierarchy, number, everything)
-    evidence[own] = kernel.without_each(np.searchsorted(members.rows, samples.rows[own]))
+def _held_out_more(derived: Posterior, number: int, everything: Selection, samples: Selection) -> dict[str, Floats]:
+    """Return the same as `_more` of samples, each without itself."""
+    evidence, kernel, covariances = (
+        _more(derived, number, samples.X),
+        derived.kernels[number],
+        derived.covariances[number],
+    )
+    own = np.flatnonzero(derived.hierarchy.domain_of[samples.own] == number)
+    if kernel is not None:
+        members = _members(derived.hierarchy, number, everything)
+        evidence["kernel"][own] = kernel.without_each(np.searchsorted(members.rows, samples.rows[own]))
+    if covariances is not None:
+        classes = np.searchsorted(derived.hierarchy.domains[number].columns, samples.own[own])
+        evidence["covariance"][own] = covariances.without_each(samples.X[own], classes)
     return evidence
 
 
 def _fitted_domain(
     records: Records, everything: Selection, hierarchy: Hierarchy, number: int, text: Floats | None
-) -> tuple[KernelRegression | None, Floats | None, Doubles]:
-    """Return the kernel regression of a domain if it is worth its cost, the text, and the weights of all evidence.
+) -> _FittedDomain:
+    """Return the regression and the covariances of a domain if they are worth it, the text, and the weights.
 
     Under these weights, held-out samples are most likely to be told from the other classes of their domain.
     """
     domain = hierarchy.domains[number]
     samples = everything.at(spread_rows(records, domain.columns, _HELD_OUT))
     if not len(samples.rows):
-        return None, text, _ONE_SHOT if text is None else _ONE_SHOT_AND_TEXT
+        return None, None, text, _ONE_SHOT if text is None else _ONE_SHOT_AND_TEXT
     held_out = evidence_in_own_domain(hierarchy.prior, domain, samples)
-    members, kernel = _members(hierarchy, number, everything), None
-    found: dict[int, npt.NDArray[Any]] = {0: held_out.distance(), 1: held_out.direction()}
+    members, kernel, covariances = _members(hierarchy, number, everything), None, None
+    classes, own = (np.searchsorted(domain.columns, part.own) for part in (members, samples))
+    found: dict[str, npt.NDArray[Any]] = {"distance": held_out.distance(), "direction": held_out.direction()}
     if kernel_pays(len(members.rows), len(domain.columns)):
-        own = np.searchsorted(domain.columns, members.own)
-        kernel, found[2] = KernelRegression.fit(members.X, own, np.searchsorted(members.rows, samples.rows))
+        kernel = KernelRegression.fit(members.X, classes)
+        found["kernel"] = kernel.without_each(np.searchsorted(members.rows, samples.rows))
     if text is not None:
-        found[3] = samples.X @ text.T
-    kinds, evidence, weights = list(found), np.stack(list(found.values())), np.zeros(len(_CENTRES))
-    own = np.searchsorted(domain.columns, samples.own)
-    weights[kinds] = fit_weights(evidence, own, Pull(_CENTRES[kinds], _PULL))
+        found["text"] = samples.X @ text.T
+    weights, likelihood = _fitted_weights(found, own)
+    if covariances_pay(records.counts[domain.columns], records.width):
+        covariances = ClassCovariances.fit(members.X, classes)
+    if covariances is not None:
+        with_covariances = _fitted_weights({**found, "covariance": covariances.without_each(samples.X, own)}, own)
+        if with_covariances[1] > likelihood + _LEAST_COVARIANCE_GAIN:
+            weights = with_covariances[0]
+        else:
+            covariances = None
     if weights[2] < _LEAST_KERNEL_WEIGHT:
         kernel, weights[2] = None, 0.0
-    return kernel, text, weights
+    return kernel, covariances, text, weights
+
+
+def _fitted_weights(found: Mapping[str, npt.NDArray[Any]], own: npt.NDArray[np.intp]) -> tuple[Doubles, float]:
+    """Return the weights of all kinds of evidence, (5,), and the log likelihood of held-out samples under them."""
+    kinds, evidence, weights = (
+        [_KINDS.index(kind) for kind in found],
+        np.stack(list(found.values())),
+        np.zeros(len(_KINDS)),
+    )
+    weights[kinds] = fit_weights(evidence, own, Pull(_CENTRES[kinds], _PULL))
+    scores = log_softmax(np.tensordot(weights[kinds], evidence, axes=1))
+    return weights, float(scores[np.arange(len(own)), own].sum())
 
 
 def _domain_weight(records: Records, everything: Selection, hierarchy: Hierarchy) -> float:

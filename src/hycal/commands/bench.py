@@ -104,7 +104,7 @@ def embed_command(
     """Embed the user's own copies of the data sets of a setting: images, and class names.
 
     A run that was interrupted goes on where it stopped; a data set that this encoder has embedded already is not
-    embedded again.
+    embedded again. If its images, classes or splits have changed since, that is an error.
 
     Example: hycal bench embed high-scale --root ~/data --out embeddings
     """
@@ -116,8 +116,9 @@ def embed_command(
     console = Console()
     names = dict.fromkeys(data_set for name in settings for data_set in load_setting(name).data_sets)
     model = load_encoder(encoder)
-    wanted = [name for name in names if not is_embedded(name, out, model)]
-    folders = {name: find_copy(name, root.expanduser()) for name in wanted}  # all, before hours of work on the first
+    root = root.expanduser()
+    wanted = [name for name in names if not is_embedded(name, out, model, root)]
+    folders = {name: find_copy(name, root) for name in wanted}  # all, before hours of work on the first
     with EmbeddingCache.of(model, embeddings_folder()) as store:
         for name, folder in folders.items():
             domain, skipped = embed_domain(name, folder, model, store=store)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hycal.algebra.hierarchy import DomainGaussians, Reals
+from hycal.algebra.hierarchy_covariance import ClassCovariances
 from hycal.algebra.hierarchy_kernel import KernelRegression
 from hycal.validation import Doubles, Floats
 
@@ -20,13 +21,15 @@ def hierarchical_scores(
     rows: str,
     domains: Sequence[DomainGaussians],
     kernels: Sequence[KernelRegression | None],
+    covariances: Sequence[ClassCovariances | None],
     texts: Sequence[Floats | None],
     *,
     class_weights: Doubles,
     domain_weight: float,
 ) -> str:
     """Add the nodes that score unit rows; the classes come in the order of the model."""
-    parts = [_domain(build, rows, *part) for part in zip(domains, kernels, texts, class_weights, strict=True)]
+    given = zip(domains, kernels, covariances, texts, class_weights, strict=True)
+    parts = [_domain(build, rows, *part) for part in given]
     energies = build.node("Concat", *(energy for energy, _ in parts), axis=1)
     of_domains = build.node("LogSoftmax", build.node("Mul", energies, build.number(domain_weight)), axis=1)
     scores = [
@@ -42,6 +45,7 @@ def _domain(
     rows: str,
     domain: DomainGaussians,
     kernel: KernelRegression | None,
+    covariances: ClassCovariances | None,
     text: Floats | None,
     weights: Reals,
 ) -> tuple[str, str]:
@@ -51,7 +55,7 @@ def _domain(
     squares = build.node("ReduceSumSquare", white, axes=[1], keepdims=1)
     density = build.node("Sub", build.node("Mul", squares, build.number(-0.5)), build.number(domain.log_det))
     best = build.node("ReduceMax", build.affine(white, by_distance, offset), axes=[1], keepdims=1)
-    alpha, beta, gamma, kappa = weights
+    alpha, beta, gamma, kappa, delta = weights
     evidence = build.affine(white, alpha * by_distance + beta * by_direction, alpha * offset)
     if kernel is not None:
         scale = 2.0 / kernel.variance
@@ -61,4 +65,17 @@ def _domain(
         evidence = build.node("Add", evidence, by_kernel)
     if text is not None:
         evidence = build.node("Add", evidence, build.affine(rows, kappa * text, np.zeros(len(text))))
+    if covariances is not None:
+        evidence = build.node("Add", evidence, _by_covariance(build, rows, covariances, delta))
     return build.node("Add", density, best), build.node("LogSoftmax", evidence, axis=1)
+
+
+def _by_covariance(build: GraphBuilder, rows: str, covariances: ClassCovariances, weight: float) -> str:
+    """Return the weighted covariance evidence: the squares of each class are added by a product with ones."""
+    forms, share = covariances.forms, -0.5 * weight
+    factors = build.affine(rows, forms.factors, -forms.offsets)
+    sizes = np.diff([*forms.starts, len(forms.factors)])
+    of_class = np.repeat(np.eye(len(forms.bases)), sizes, axis=1) * (share * forms.signs)
+    squares = build.affine(build.node("Mul", factors, factors), of_class, np.zeros(len(of_class)))
+    constant = share * (forms.diagonals[:, 0] + forms.bases + covariances.log_dets)  # unit rows: |x|^2 = 1
+    return build.node("Add", squares, build.affine(rows, share * forms.slopes, constant))

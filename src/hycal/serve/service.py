@@ -270,7 +270,7 @@ class Service:
 def _advice(state: State) -> Advice | None:
     if len(state.labels) < 2:
         return None
-    quick = len(state.examples) <= MOST_REFITS or state.classifier.leaves_out_in_closed_form()
+    quick = len(state.examples) <= MOST_REFITS or state.classifier.leaves_out_quickly()
     return advise(state) if quick else None
 
 

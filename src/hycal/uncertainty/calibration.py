@@ -34,7 +34,7 @@ from hycal.algebra.covariance import directions
 from hycal.algebra.softmax import log_softmax, probabilities
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
-from hycal.uncertainty.leave_one_out import HeldOutScores, ScoringMethod, has_closed_form, score_held_out
+from hycal.uncertainty.leave_one_out import HeldOutScores, ScoringMethod, leaves_out_quickly, score_held_out
 from hycal.uncertainty.minimum import smallest
 from hycal.validation import Doubles
 
@@ -155,6 +155,6 @@ def _held_out_scores(method: ScoringMethod, derived: Any, records: Records) -> H
     """Hold out as many samples as the method can afford."""
     everything, columns = Selection.of(records), np.arange(len(records.counts))
     rows = spread_rows(records, columns, _HELD_OUT)
-    if len(rows) and not has_closed_form(method, derived, records, everything.at(rows[:1])):
+    if len(rows) and not leaves_out_quickly(method, derived, records, everything.at(rows[:1])):
         rows = spread_rows(records, columns, _DERIVED_AGAIN)
     return score_held_out(method, derived, records, everything.at(rows))

@@ -8,8 +8,8 @@ has fewer; near-duplicates are held out together, and the last group of a class 
 The models of the rounds saw less than the model that is judged. Errors fall about as 1/sqrt(K) with K samples of a
 class, so each counts sqrt(1 - 1/R) where a class is held out in R rounds.
 
-An estimate from n samples is worth m = 1/(2.5/n + 1/60) independent ones. Images of a class succeed or fail together, so
-five are worth two. And new images differ from the learned ones, by their day, camera or place: at 500 samples of a
+An estimate from n samples is worth m = 1/(2.5/n + 1/60) independent ones. Images of a class succeed or fail together,
+so five are worth two. And new images differ from the learned ones, by their day, camera or place: at 500 samples of a
 bundled discipline, the accuracy on its test images still deviates as an estimate from some 60 independent ones would.
 """
 

@@ -1,7 +1,8 @@
 """Leave-one-out scores: the scores of each learned sample by the model that never saw it.
 
-No held-out images are needed. A model is a function of its samples, so the sample is removed. A method with a closed
-form implements `scores_without_each`. Any other method is derived again without the sample: as exact, and much slower.
+No held-out images are needed. A model is a function of its samples, so the sample is removed. A method implements
+`scores_without_each` in closed form, or by a few models that each leave out a part of every class. Any other method is
+derived again without the sample: as exact as a closed form, and much slower.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ def score_held_out(method: ScoringMethod, derived: Any, records: Records, sample
     return HeldOutScores(samples, scores)
 
 
-def has_closed_form(method: ScoringMethod, derived: Any, records: Records, sample: Selection) -> bool:
-    """Whether held-out scores have a closed form, and so cost about as much as answers.
+def leaves_out_quickly(method: ScoringMethod, derived: Any, records: Records, sample: Selection) -> bool:
+    """Whether held-out scores have a closed form or take a few models, and not one model for each sample.
 
     `sample` is one sample of a class that has two or more.
     """
