@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from hycal import HierarchicalHyCal
 from hycal.algebra.hierarchy_fit import fit_hierarchy
@@ -40,9 +41,11 @@ def dense(records, *, strength=1.0, ridge=0.5, pseudo=0.25):
         yield centre, W, np.array(posterior), means[name] - centre
 
 
-def test_evidence_is_that_of_the_dense_matrices():
-    records = learn(HierarchicalHyCal(), STREAM.steps).snapshot().records
-    X = STREAM.queries
+@pytest.mark.parametrize("width", [12, 6])  # more dimensions than classes, and fewer
+def test_evidence_is_that_of_the_dense_matrices(width):
+    stream = Stream.synthetic(3, shots=[[3, 1, 4], [2, 6, 7], [5, 5]], width=width)
+    records = learn(HierarchicalHyCal(), stream.steps).snapshot().records
+    X = stream.queries
     for domain, (centre, W, s, m) in zip(
         fit_hierarchy(records, strength=1.0, ridge=0.5).domains, dense(records), strict=True
     ):

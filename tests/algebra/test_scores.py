@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, log_ndtr, ndtr
 
-from hycal.algebra.scores import blend_log_odds, probabilities, shot_weights, standardise
+from hycal.algebra.scores import blend_log_odds, shot_weights, standardise
 
 
 def test_standardise_uses_the_sample_deviation():
@@ -48,8 +48,3 @@ def test_weights_grow_with_shots_and_step_at_beta_zero():
     assert np.all(np.diff(shot_weights([1, 5, 10, 50], 10, 5)) > 0)
     assert shot_weights([16], 10, 5)[0] == np.float64(expit(1.2))
     assert shot_weights([9, 10, 11], 10, 0).tolist() == [0.0, 0.5, 1.0]
-
-
-def test_probabilities_sum_to_one_at_any_size():
-    scores = np.array([[1000.0, 0.0, -1000.0], [0.0, 0.0, 0.0]])
-    np.testing.assert_allclose(probabilities(scores).sum(axis=1), 1.0)

@@ -119,7 +119,7 @@ with TestClient(make_app(Service(project, None)), base_url="http://localhost:800
 def test_a_package_that_offers_something_else_is_named(value, message, monkeypatch):
     point = EntryPoint("Thing", value, registry.GROUP)
     monkeypatch.setattr(registry, "entry_points", lambda group: (point,))
-    methods = registry.MethodRegistry(NCM)
+    methods = registry.MethodRegistry({"NCM": "hycal.classifiers.ncm"})
     assert list(methods) == ["NCM", "Thing"] and len(methods) == 2
     assert methods["NCM"] is NCM
     with pytest.raises(HyCalError, match=message):
@@ -128,5 +128,5 @@ def test_a_package_that_offers_something_else_is_named(value, message, monkeypat
 
 def test_no_package_replaces_a_method_of_ours(monkeypatch):
     monkeypatch.setattr(registry, "entry_points", lambda group: (EntryPoint("NCM", "json:loads", group),))
-    methods = registry.MethodRegistry(NCM)
+    methods = registry.MethodRegistry({"NCM": "hycal.classifiers.ncm"})
     assert list(methods) == ["NCM"] and methods["NCM"] is NCM

@@ -58,6 +58,8 @@ def test_a_class_of_one_group_is_not_judged():
 def test_the_interval_narrows_with_samples_and_never_leaves_0_and_1():
     few, many = Estimate(8.0, 10), Estimate(800.0, 1000)
     assert 0 < few.low < many.low < 0.8 < many.high < few.high < 1
+    most = Estimate(8e5, 10**6)  # new images differ from the learned ones, however many these are
+    assert 0.1 < most.high - most.low < many.high - many.low
     assert Estimate(10.0, 10).high == 1.0 and Estimate(10.0, 10).low < 0.9 and Estimate(0.0, 10).low == 0.0
 
 

@@ -9,7 +9,7 @@ from scipy.stats import t
 from hycal import NCM, HierarchicalHyCal, HyCal, HyCalError
 from hycal.data.bundled import load_xd8
 from hycal.state.selection import Selection
-from hycal.uncertainty.unknown import ClassSimilarity, Familiarity
+from hycal.uncertainty.unknown import ClassSimilarity, Familiarity, student_quantile
 from hycal.validation import unit_rows
 from tests.uncertainty.knowledge import SAME, same_knowledge
 
@@ -107,3 +107,10 @@ def test_familiarity_does_not_depend_on_calls_or_names(method):
     for other in others:
         familiar = one.familiarity(SAME.queries)  # scored in float32, of seven digits
         np.testing.assert_allclose(other.familiarity(SAME.queries), familiar, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 50, 999, 1000])
+def test_quantiles_of_student_are_those_of_scipy(freedom):
+    shares = [0.01, 0.4, 0.5, 0.95, 0.9999]
+    found = [student_quantile(freedom, share) for share in shares]
+    np.testing.assert_allclose(found, t.ppf(shares, freedom), rtol=1e-9, atol=1e-12)

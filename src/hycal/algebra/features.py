@@ -12,7 +12,6 @@ from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from hycal.parallel.threads import map_rows
 from hycal.validation import Doubles, Floats
@@ -85,6 +84,8 @@ class Gelu(Relu):
 
     def __call__(self, X: Doubles) -> Doubles:
         """Return the features of the rows of X."""
+        from scipy.special import ndtr  # takes longer to import than an answer of most methods
+
         H = X @ self.projection
         H *= ndtr(H)
         return H

@@ -27,8 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.algebra.cost import covariance_factor
-from hycal.algebra.covariance import covariance_factors
-from hycal.algebra.discriminant import NO_SPREAD, WithinClass
+from hycal.algebra.covariance import NO_SPREAD, class_means, covariance_factors
 from hycal.algebra.quadratic_forms import Quadratic, QuadraticBank
 from hycal.validation import Doubles, Floats
 
@@ -64,12 +63,14 @@ class ClassCovariances:
     def fit(cls, samples: Floats, own: npt.NDArray[np.intp]) -> ClassCovariances | None:
         """Return the covariances of samples sorted by class; None where no class has two different samples."""
         counts, width = np.bincount(own), samples.shape[1]
-        within = WithinClass.of(samples, counts)
-        variance = float(np.sum(within.deviations**2)) / max(len(own) - len(counts), 1) / width
+        rows = samples.astype(np.float64)
+        means = class_means(rows, counts)
+        deviations = rows - np.repeat(means, counts, axis=0)
+        variance = float(np.sum(deviations**2)) / max(len(own) - len(counts), 1) / width
         if variance * width <= NO_SPREAD:
             return None
         tau = 1.0 + _STRENGTH * width
-        classes = zip(within.means, np.split(within.deviations, np.cumsum(counts)[:-1]), strict=True)
+        classes = zip(means, np.split(deviations, np.cumsum(counts)[:-1]), strict=True)
         forms, log_dets = zip(*(_form(*one, tau, variance) for one in classes), strict=True)
         return cls(counts, tau, QuadraticBank.of(forms), np.array(log_dets))
 

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg.lapack import dtrtri
 
-from hycal.algebra.discriminant import NO_SPREAD, class_means
+from hycal.algebra.cholesky import inverse_factor
+from hycal.algebra.covariance import NO_SPREAD, class_means
 from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior
 from hycal.parallel.threads import map_parallel
 from hycal.state.records import ClassRecord, Records
@@ -124,12 +124,11 @@ def _prior(moments: Sequence[_Moments], within: _Within) -> Prior:
     white = offsets @ whitening
     freedom = max(C - len(moments), 1)
     noise = float(np.sum(1.0 / counts)) * freedom / C
-    scatter = white.T @ white
-    scatter.flat[:: d + 1] -= noise
+    e, V = _spectrum(white)
+    e -= noise
     pseudo = _BETWEEN_STRENGTH * d
-    level = max(float(np.trace(scatter)) / d / freedom, _LEAST_BETWEEN)
-    scatter.flat[:: d + 1] += pseudo * level
-    b, V = np.linalg.eigh(scatter / (freedom + pseudo))
+    level = max(float(e.sum()) / d / freedom, _LEAST_BETWEEN)
+    b = (e + pseudo * level) / (freedom + pseudo)
     return Prior(
         within=within.W0,
         strength=within.tau,
@@ -141,11 +140,24 @@ def _prior(moments: Sequence[_Moments], within: _Within) -> Prior:
     )
 
 
+def _spectrum(rows: Doubles) -> tuple[Doubles, Doubles]:
+    """Return the eigenvalues, (d,), and eigenvectors, (d, d), of the scatter of `rows` around 0.
+
+    Where there are fewer rows than dimensions, only the space of the rows is searched; the other eigenvalues are 0.
+    """
+    count, d = rows.shape
+    if count >= d:
+        return np.linalg.eigh(rows.T @ rows)
+    V, R = np.linalg.qr(rows.T, mode="complete")
+    e, U = np.linalg.eigh(R[:count] @ R[:count].T)
+    V[:, :count] = V[:, :count] @ U
+    return np.append(e, np.zeros(d - count)), V
+
+
 def _whitening(covariance: Doubles) -> tuple[Doubles, Doubles]:
     """Return L of a covariance LL', and L^-1'."""
     L: Any = np.linalg.cholesky(covariance)
-    inverse: Any = dtrtri(L, lower=1)[0]
-    return L, inverse.T
+    return L, inverse_factor(L).T
 
 
 @dataclass(frozen=True, eq=False)

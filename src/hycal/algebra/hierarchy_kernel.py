@@ -23,13 +23,11 @@ is left out has f_i = y_i - (A^-1 Y)_i/(A^-1)_ii; t and D stay. All is float32, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve
-from scipy.linalg.lapack import strtri
 
+from hycal.algebra.cholesky import factorise, inverse_factor
 from hycal.validation import Floats
 
 _RIDGE = 0.2
@@ -69,11 +67,9 @@ class KernelRegression:
         counts = np.bincount(own)
         A = _kernel(samples, samples, variance)
         A.flat[:: len(A) + 1] += (_RIDGE * counts / counts.mean()).astype(np.float32)[own]
-        factor: Any = cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
+        inverse = inverse_factor(factorise(A))  # L^-1; A^-1 = L^-1' L^-1
         Y = np.eye(len(counts), dtype=np.float32)[own]
-        coefficients = np.ascontiguousarray(cho_solve(factor, Y, check_finite=False))
-        inverse: Any = strtri(np.tril(factor[0]), lower=1, overwrite_c=1)[0]  # A^-1 = L^-1' L^-1
-        return cls(samples, own, variance, coefficients, np.einsum("ij,ij->j", inverse, inverse))
+        return cls(samples, own, variance, inverse.T @ (inverse @ Y), np.einsum("ij,ij->j", inverse, inverse))
 
     def without_each(self, held_out: npt.NDArray[np.intp]) -> Floats:
         """Return f of the samples at `held_out`, each without itself, (n, C_g)."""

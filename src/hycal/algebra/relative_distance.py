@@ -25,10 +25,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
+from hycal.algebra.cholesky import inverse_factor
 from hycal.algebra.hierarchy import Hierarchy
 from hycal.algebra.hierarchy_held_out import LEAST_LEFT
 from hycal.state.selection import Selection
@@ -114,5 +115,6 @@ class RelativeDistance:
 
 def _inverse(matrix: Doubles) -> Doubles:
     """Return the inverse of a covariance."""
-    inverse: Doubles = cho_solve(cho_factor(matrix, lower=True), np.eye(len(matrix)))
-    return inverse
+    factor: Any = np.linalg.cholesky(matrix)
+    half: Doubles = inverse_factor(factor)
+    return half.T @ half

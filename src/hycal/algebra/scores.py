@@ -1,14 +1,13 @@
-"""Functions on score matrices of shape (classes, queries): normalisation, weights, blending, probabilities."""
+"""Functions on score matrices of shape (classes, queries): normalisation, weights, blending."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, log_ndtr, ndtr, softmax
+from scipy.special import expit, log_ndtr, ndtr
 
 from hycal.parallel.threads import scratch
 from hycal.validation import Doubles, Floats
@@ -170,9 +169,3 @@ class Blend:
 BY_Z_SCORES = Blend(standardise, standardise, blend_log_odds, ndtr)
 #: The cosine as it is, the distance scaled to [0, 1].
 BY_RANGE = Blend(lambda cosine: cosine, scale_to_unit, blend_levels, lambda level: level)
-
-
-def probabilities(scores: npt.NDArray[Any], temperature: float = 1.0) -> Doubles:
-    """Return the softmax of (queries, classes) scores over the classes."""
-    result: Doubles = softmax(np.asarray(scores, dtype=np.float64) / temperature, axis=1)
-    return result

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_softmax
 
 from hycal.algebra.cost import Addition
 from hycal.algebra.covariance import directions
 from hycal.algebra.features import Kernel, LinearHead, one_hot
+from hycal.algebra.softmax import log_softmax
 from hycal.classifiers.families import CacheClassifier, TextClassifier, text_weights
 from hycal.estimator import Interval
 from hycal.state.records import Records
@@ -166,7 +166,7 @@ class APE(CacheClassifier, TextClassifier):
         """Return the votes on the dimensions `kept`, with the weight of each image."""
         keys = directions(records.stacked()[:, kept].astype(np.float64))
         targets = one_hot(records.counts)
-        explained = np.sum(targets * log_softmax(keys @ directions(texts[:, kept]).T, axis=1), axis=1)
+        explained = np.sum(targets * log_softmax(keys @ directions(texts[:, kept]).T), axis=1)
         divergence = np.log2((1.0 + _TINY) / (np.exp(explained) + _TINY))
         weights = self.alpha * targets.T * np.exp(self.gamma * divergence)
         # beta (1 - x.f) = beta/2 |x - f|^2 on unit vectors: the votes are a kernel's.

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hycal.algebra.cost import Addition, regression
 from hycal.algebra.features import LinearHead
+from hycal.algebra.softmax import LOGIT_SCALE
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
 from hycal.estimator import Interval, StrOptions
@@ -23,7 +24,6 @@ from hycal.validation import Doubles, Floats
 if TYPE_CHECKING:
     from hycal.encoders.onnx_graph import GraphBuilder
 
-LOGIT_SCALE = 100.0  # CLIP's temperature, as trained
 ZERO_SHOT: list[Any] = [StrOptions({"fuse", "none"})]
 #: Of a covariance that all classes share, or those of a domain.
 DOMAIN_CONSTRAINTS: Mapping[str, list[Any]] = {

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hycal.algebra.discriminant import NO_SPREAD, Precision, WithinClass
+from hycal.algebra.covariance import NO_SPREAD
+from hycal.algebra.discriminant import Precision, WithinClass
 from hycal.algebra.domain_discriminant import DomainDiscriminants, domain_covariances
 from hycal.algebra.features import Identity, LinearHead
 from hycal.classifiers.families import (

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_softmax
 
 from hycal.algebra.cost import Addition
 from hycal.algebra.evidence import ScorePart, ScoreParts
@@ -19,8 +18,8 @@ from hycal.algebra.hierarchy_fit import fit_hierarchy
 from hycal.algebra.hierarchy_groups import domain_candidates
 from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_energies, held_out_evidence
 from hycal.algebra.hierarchy_kernel import KernelRegression, kernel_operations, kernel_pays
+from hycal.algebra.softmax import LOGIT_SCALE, log_softmax
 from hycal.base import IncrementalClassifier
-from hycal.classifiers.families import LOGIT_SCALE
 from hycal.estimator import Interval, StrOptions
 from hycal.export.onnx_hierarchy import hierarchical_scores
 from hycal.parallel.threads import map_parallel, one_blas_thread, run_in_chunks
@@ -103,10 +102,10 @@ class HierarchicalHyCal(IncrementalClassifier):
     -----
     `hycal.algebra.hierarchy` has the derivation, `hycal.algebra.hierarchy_kernel` the regression,
     `hycal.algebra.hierarchy_covariance` the covariances of classes, and `hycal.algebra.hierarchy_groups` the groups.
-    Learning costs N d^2 + 14 d^3 operations, 2/3 d^3 for each of G domains, and 2/3 N_g^3 + 2 N_g^2 (d + C_g) for the
-    regression of a domain of N_g samples. A domain of more than 1,024 samples has a regression if its classes have
-    twelve or more on average; one of more than 4,096 has none. Covariances need d/8 samples of a class on average, and
-    cost O(K^2 d) each. A query costs 2 d (G d + 2 C), 2 N_g (d + C_g) for each regression, and 2 N_g d for the
+    Learning costs N d^2 + 18 d^3 operations at most, 2/3 d^3 for each of G domains, and 2/3 N_g^3 + 2 N_g^2 (d + C_g)
+    for the regression of a domain of N_g samples. A domain of more than 1,024 samples has a regression if its classes
+    have twelve or more on average; one of more than 4,096 has none. Covariances need d/8 samples of a class on average,
+    and cost O(K^2 d) each. A query costs 2 d (G d + 2 C), 2 N_g (d + C_g) for each regression, and 2 N_g d for the
     covariances of a domain. One d x d matrix is held per domain and some for all data.
 
     Examples
@@ -141,7 +140,8 @@ class HierarchicalHyCal(IncrementalClassifier):
     def operations(cls, addition: Addition) -> float:
         """Count the scatter of all samples, the prior, and white space, regression and covariances of every domain."""
         N, C, d, G = addition.samples, addition.classes, addition.width, addition.domains
-        prior = (1 + 1) / 3 * d**3 + 9 * d**3 + 4 * d**3  # Cholesky and inverse, eigendecomposition, two products
+        spectrum = 9 * min(C, d) ** 3 + 4 * min(C, d) * d**2
+        prior = (1 + 1) / 3 * d**3 + spectrum + 4 * d**3  # Cholesky and inverse, eigenvectors, two products
         means = 11 * C * d**2  # into the basis and back, and into the white space of their domain
         held_out = 2 * G * (_HELD_OUT + _HELD_OUT_OF_DOMAIN) * d**2
         more = kernel_operations(N // G, C // G, d) + covariance_operations(N // G, C // G, d, _HELD_OUT)
@@ -284,8 +284,8 @@ def _log_posterior(
         evidence, *rest = _weighted(derived, X, number, e, other).values()
         for part in rest:
             evidence += part
-        scores[:, domain.columns] = log_softmax(evidence, axis=1)
-    domains = log_softmax(q.dtype.type(derived.weights.domain) * energies, axis=1)
+        scores[:, domain.columns] = log_softmax(evidence)
+    domains = log_softmax(q.dtype.type(derived.weights.domain) * energies)
     for number, domain in enumerate(derived.hierarchy.domains):
         scores[:, domain.columns] += domains[:, number, None]
     return scores

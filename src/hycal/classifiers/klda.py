@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_softmax, logsumexp
+from scipy.special import logsumexp
 
 from hycal.algebra.cost import Addition, regression_on_features
-from hycal.algebra.discriminant import Precision, WithinClass, class_means
+from hycal.algebra.covariance import class_means
+from hycal.algebra.discriminant import Precision, WithinClass
 from hycal.algebra.features import Fourier, LinearHead
+from hycal.algebra.softmax import log_softmax
 from hycal.base import IncrementalClassifier
 from hycal.classifiers.families import ENSEMBLE, N_COMPONENTS, RANDOM_STATE, feature_bytes
 from hycal.estimator import Interval, StrOptions
@@ -164,7 +166,7 @@ class KLDA(IncrementalClassifier):
         """Return the scores of one draw, or the log of the mean probability of several."""
         if len(derived) == 1:
             return derived[0](X, columns)
-        members = np.stack([log_softmax(head(X), axis=1) for head in derived])
+        members = np.stack([log_softmax(head(X)) for head in derived])
         scores: Doubles = logsumexp(members, axis=0) - np.log(len(derived))
         return scores if columns is None else scores[:, columns]
 

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hycal.algebra.cost import Addition
-from hycal.algebra.covariance import directions
-from hycal.algebra.discriminant import class_means
+from hycal.algebra.covariance import class_means, directions
 from hycal.algebra.features import LinearHead
 from hycal.classifiers.families import LinearClassifier
 from hycal.estimator import StrOptions

@@ -11,7 +11,8 @@ import numpy as np
 from hycal.algebra.cost import Addition, kernel_regression
 from hycal.algebra.features import Kernel, LinearHead, one_hot
 from hycal.algebra.ridge import held_out_by_ridge, solve_ridge
-from hycal.classifiers.families import LOGIT_SCALE, ZERO_SHOT, CacheClassifier, ZeroShotFusion, text_weights
+from hycal.algebra.softmax import LOGIT_SCALE
+from hycal.classifiers.families import ZERO_SHOT, CacheClassifier, ZeroShotFusion, text_weights
 from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hycal.algebra.cost import Addition, kernel_regression, regression_on_features
 from hycal.algebra.features import Kernel, LinearHead, Relu, one_hot
 from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, solve_ridge
-from hycal.algebra.scores import probabilities
+from hycal.algebra.softmax import probabilities
 from hycal.classifiers.families import (
     N_COMPONENTS,
     RANDOM_STATE,

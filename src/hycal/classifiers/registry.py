@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -24,17 +25,20 @@ Method = type[IncrementalClassifier]
 
 
 class MethodRegistry(Mapping[str, Method]):
-    """Methods by name: those given, then those of other packages. A method of another package is imported at use."""
+    """Methods by name: those given with their modules, then those of other packages. A method is imported at use."""
 
-    def __init__(self, *own: Method) -> None:
-        self._own = {method.__name__: method for method in own}
+    def __init__(self, own: Mapping[str, str]) -> None:
+        self._own = own
 
     @cached_property
     def _offered(self) -> Mapping[str, EntryPoint]:
         return {point.name: point for point in sorted(entry_points(group=GROUP)) if point.name not in self._own}
 
     def __getitem__(self, name: str) -> Method:
-        return self._own[name] if name in self._own else _loaded(self._offered[name])
+        if name in self._own:
+            method: Method = getattr(import_module(self._own[name]), name)
+            return method
+        return _loaded(self._offered[name])
 
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._offered

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.algebra.cost import Addition
-from hycal.algebra.covariance import directions
-from hycal.algebra.discriminant import NO_SPREAD, WithinClass, class_means
+from hycal.algebra.covariance import NO_SPREAD, class_means, directions
+from hycal.algebra.discriminant import WithinClass
 from hycal.algebra.features import LinearHead
 from hycal.base import IncrementalClassifier
 from hycal.classifiers.families import score_in_folds

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hycal.encoders.catalog import Backend, EncoderSpec, find_encoder
-from hycal.encoders.checkpoint import read_checkpoint
-from hycal.encoders.clip_graph import image_graph, text_graph
 from hycal.encoders.encoder import Encoder, TowerEncoder, Towers
 from hycal.encoders.files import Located, locate, missing_message, require
 from hycal.encoders.onnx_backend import Graph, image_tower, text_tower
@@ -149,6 +147,9 @@ def _towers(spec: EncoderSpec, located: Located, backend: Backend, threads: int 
 
         return torch_towers(located, backend=backend)
     if "weights" in located.found:
+        from hycal.encoders.checkpoint import read_checkpoint
+        from hycal.encoders.clip_graph import image_graph, text_graph
+
         checkpoint = read_checkpoint(located.found["config"], located.found["weights"])
         tokenizer = ClipTokenizer(located.found["tokenizer"], context=checkpoint.context)
         texts = Graph(text_graph(checkpoint), output="text_embeds", threads=threads)

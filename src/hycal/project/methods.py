@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import comb
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtr
 
 from hycal.base import IncrementalClassifier
 from hycal.classifiers import METHODS
@@ -187,4 +187,5 @@ def _surpasses(one: Trial, other: Trial) -> bool:
 
 def is_beyond_chance(won: int, lost: int) -> bool:
     """Whether one of two is right where the other is wrong, `won` times against `lost`, more often than by chance."""
-    return won > lost and 2.0 * float(bdtr(lost, won + lost, 0.5)) < _CHANCE
+    as_rare = sum(comb(won + lost, count) for count in range(lost + 1)) / 2 ** (won + lost)
+    return won > lost and 2.0 * as_rare < _CHANCE

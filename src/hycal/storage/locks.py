@@ -34,6 +34,7 @@ def hold_lock(path: Path, *, seconds: float = SECONDS_TO_WAIT) -> Iterator[None]
     The lock is on a hidden file beside it, because every change replaces the file itself. The hidden file is removed
     at the end; a holder that was killed leaves it, and the next one removes it.
     """
+
     hidden = path.with_name(f".{path.name}.lock")
     with storing(path):
         release = _acquire(hidden, seconds)

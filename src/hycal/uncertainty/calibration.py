@@ -29,10 +29,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_softmax
 
 from hycal.algebra.covariance import directions
-from hycal.algebra.scores import probabilities
+from hycal.algebra.softmax import log_softmax, probabilities
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
 from hycal.uncertainty.leave_one_out import HeldOutScores, ScoringMethod, leaves_out_quickly, score_held_out
@@ -53,9 +52,9 @@ _CLOSE = 1e-7  # of log T
 class TemperaturePrior:
     """The prior of log T: normal around log T0, with the precision `strength`."""
 
-    level: float = 0.0714
-    separation: float = -0.482
-    shots: float = -0.292
+    level: float = 0.0647
+    separation: float = -0.489
+    shots: float = -0.311
     strength: float = 20.0
 
     def centre(self, method: ScoringMethod, derived: Any, records: Records) -> float:
@@ -142,7 +141,7 @@ def fit_temperature(found: HeldOutScores, centre: float, prior: TemperaturePrior
     scores, weights = found.scores / centre, (samples.counts - 1.0) / samples.counts
 
     def loss(step: float) -> float:
-        likely = log_softmax(scores * np.exp(-step), axis=1)[samples.each, samples.own]
+        likely = log_softmax(scores * np.exp(-step))[samples.each, samples.own]
         return float(0.5 * prior.strength * step**2 - weights @ likely)
 
     return centre * float(np.exp(_smallest(loss)))

@@ -24,12 +24,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from hycal.algebra.hierarchy import Hierarchy
 from hycal.algebra.hierarchy_fit import fit_hierarchy
 from hycal.algebra.hierarchy_held_out import held_out_evidence
 from hycal.algebra.relative_distance import RelativeDistance
+from hycal.algebra.softmax import log_sum_exp
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles
@@ -67,7 +67,7 @@ class CovarianceMeasures:
 
     def _together(self, measures: Doubles) -> Doubles:
         """Return -log sum exp(-measure) over the standardised measures."""
-        together: Doubles = -logsumexp((self.centres - measures) / self.spreads, axis=1)
+        together: Doubles = -log_sum_exp((self.centres - measures) / self.spreads)
         return together
 
 

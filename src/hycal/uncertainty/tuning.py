@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
 
+from hycal.algebra.softmax import log_softmax
 from hycal.errors import HyCalError
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
@@ -45,5 +45,5 @@ def choose_parameters(method: Any, records: Records) -> dict[str, Any]:
 
 def _likelihood(scores: Doubles, samples: Selection) -> float:
     """Return the mean log probability of held-out samples at their best temperature."""
-    chances = log_softmax(scores / best_temperature(scores, samples.own), axis=1)
+    chances = log_softmax(scores / best_temperature(scores, samples.own))
     return float(np.mean(chances[samples.each, samples.own]))
