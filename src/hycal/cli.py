@@ -11,6 +11,7 @@ from hycal.commands._lazy import Entry, LazyGroup
 from hycal.commands._streams import prepare_streams
 
 _MODELS = "Models"
+_PILE = "A pile of unlabelled images"
 _EMBEDDINGS = "Embeddings and benchmark"
 
 
@@ -41,6 +42,12 @@ class Commands(LazyGroup):
         ),
         Entry("export", "hycal.commands.export:export_command", "Write a model's head as ONNX.", _MODELS),
         Entry("serve", "hycal.commands.serve:serve_command", "Open a page and an API in front of a model.", _MODELS),
+        Entry("suggest", "hycal.commands.suggest:suggest_command", "Say which images to label next.", _PILE),
+        Entry("discover", "hycal.commands.discover:discover_command", "Show groups among unknown images.", _PILE),
+        Entry("sort", "hycal.commands.sort:sort_command", "Sort a pile of images into class folders.", _PILE),
+        Entry("unsort", "hycal.commands.sort:unsort_command", "Put everything back as it was before sort.", _PILE),
+        Entry("find", "hycal.commands.find:find_command", "Find images by an image, a class or words.", _PILE),
+        Entry("duplicates", "hycal.commands.find:duplicates_command", "Show images that are nearly the same.", _PILE),
         Entry(
             "doctor",
             "hycal.commands.encoders:doctor",
