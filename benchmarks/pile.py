@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks.domains import Domain
 from benchmarks.hierarchical_streams import CellCache
+from benchmarks.pile_learning import ERRORS, learning_cells, sorting_cells
 from benchmarks.pile_problems import (
     KINDS,
     LABELS,
@@ -27,6 +28,7 @@ from benchmarks.pile_problems import (
     cells,
     discovery_cells,
     domains,
+    labels_needed,
     pile,
 )
 from hycal.validation import Doubles
@@ -34,7 +36,6 @@ from hycal.validation import Doubles
 OURS, RANDOM, MEDOIDS = "hycal.suggest", "random", "k-means medoids"
 SHOWN = (1, 2, 4, 8)
 TARGETS = {1: 15.0, 2: 11.0, 4: 5.0, 8: 2.0}  # points above random
-_SHARE = 0.9  # of the accuracy of all labels
 
 Curve = dict[int, tuple[float, float]]  # labels for each class: accuracy and classes found
 
@@ -59,7 +60,7 @@ def suggestions(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) 
             print(f"{name:24}" + "".join(f"{own[m][0]:8.1f} ({own[m][1]:5.1f})" for m in SHOWN if m in own))
         _compare(means)
         if kind == "balanced":
-            _labels_needed(kept, piles, curves)
+            _labels_needed(kept, piles)
 
 
 def _means(curves: Sequence[Curve]) -> Curve:
@@ -82,35 +83,18 @@ def _compare(means: Mapping[str, Curve]) -> None:
         print(f"{'above ' + rival:24}" + " ".join(cells), flush=True)
 
 
-def _labels_needed(kept: CellCache, piles: Sequence[Pile], curves: Mapping[str, Sequence[Curve]]) -> None:
-    """Print the mean number of labels for each class at 90% of the accuracy of all; 8 where it is not reached."""
+def _labels_needed(kept: CellCache, piles: Sequence[Pile]) -> None:
+    """Print the mean number of labels for each class at 90% of the accuracy of all labels."""
     needed = {
-        name: np.mean([_needed(own, _SHARE * _full(kept, one)) for one, own in zip(piles, all_, strict=True)])
-        for name, all_ in curves.items()
+        name: np.mean(
+            [kept(f"needed/{one.name}/{name}", partial(labels_needed, one, STRATEGIES[name])) for one in piles]
+        )
+        for name in (OURS, RANDOM, MEDOIDS)
     }
-    print(f"\nLabels for each class until {_SHARE:.0%} of the accuracy of all labels (at most {max(LABELS)})")
+    print("\nLabels for each class until 90% of the accuracy of all labels")
     for name, value in needed.items():
         missed = name == OURS and value > 0.5 * needed[RANDOM]
         print(f"{name:24}{value:8.2f}{'*' if missed else ' '} {value / needed[RANDOM]:6.2f} of random's", flush=True)
-
-
-def _full(kept: CellCache, one: Pile) -> float:
-    measure = partial(_accuracy_of_all, one)
-    return kept(f"full/{one.name}", measure)[0]
-
-
-def _accuracy_of_all(one: Pile) -> list[float]:
-    return [one.domain.accuracy(one.learned(np.arange(len(one.y))))]
-
-
-def _needed(own: Curve, accuracy: float) -> float:
-    """Return the number of labels at which a curve reaches an accuracy, by linear interpolation."""
-    before, last = 0.0, 0.0
-    for labels, (value, _) in own.items():
-        if value >= accuracy:
-            return before + (labels - before) * (accuracy - last) / (value - last)
-        before, last = labels, value
-    return float(max(LABELS))
 
 
 def discoveries(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) -> None:
@@ -132,9 +116,45 @@ def _print_discovery(name: str, values: Doubles) -> None:
     print(f"{name:24}{''.join(cells)}", flush=True)
 
 
+def learning(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) -> None:
+    """Print the accuracy without and with images of the pile that the model is sure of."""
+    print(
+        f"\nLearning from balanced piles, {len(seeds)} seeds: accuracy, and leave-one-out accuracy of labelled images"
+    )
+    heads = ("alone", "with pile", "LOO alone", "with pile", "chosen by LOO")
+    _per_domain("learning", heads, learning_cells, kept, found, seeds)
+
+
+def sorting(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) -> None:
+    """Print how many images lie in wrong class folders, and how many are put aside, by the error rate asked for."""
+    print(f"\nSorting balanced piles, {len(seeds)} seeds, in %: wrong in class folders, and put aside")
+    heads = [f"{what} at {error:.0%}" for error in ERRORS for what in ("wrong", "aside")]
+    _per_domain("sorting", heads, sorting_cells, kept, found, seeds)
+
+
+def _per_domain(
+    name: str,
+    heads: Sequence[str],
+    measure: Callable[[Pile, int], list[float]],
+    kept: CellCache,
+    found: Sequence[Domain],
+    seeds: Sequence[int],
+) -> None:
+    """Print a row for each discipline and for their mean, at four labels for each class."""
+    print(f"{'':24}" + "".join(f"{head:>15}" for head in heads))
+    rows = []
+    for domain in found:
+        piles = [pile(domain, "balanced", seed) for seed in seeds]
+        rows.append(np.mean([kept(f"{name}/{one.name}", partial(measure, one, 4)) for one in piles], axis=0))
+        print(f"{domain.name:24}" + "".join(f"{value:15.1f}" for value in rows[-1]), flush=True)
+    print(f"{'mean':24}" + "".join(f"{value:15.1f}" for value in np.mean(rows, axis=0)), flush=True)
+
+
 TABLES: Mapping[str, Callable[[CellCache, Sequence[Domain], Sequence[int]], None]] = {
     "suggest": suggestions,
     "discover": discoveries,
+    "learning": learning,
+    "sorting": sorting,
 }
 
 

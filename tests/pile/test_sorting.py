@@ -168,9 +168,8 @@ def test_layouts_and_lists(tmp_path: Path) -> None:
         image(tmp_path, "3.jpg", place="unsure"),
     ]
     run(tmp_path, images, layout="coco", csv=True, sidecars=True)
-    assert names(tmp_path) == {
-        "images/1.jpg", "images/1.jpg.xmp", "images/2.jpg", "images/2.jpg.xmp", "unsure/3.jpg", "sorted.csv", "annotations.json",
-    }  # fmt: skip
+    tagged = {f"images/{number}.jpg{suffix}" for number in (1, 2) for suffix in ("", ".xmp")}
+    assert names(tmp_path) == {*tagged, "unsure/3.jpg", "sorted.csv", "annotations.json"}
     coco = json.loads((tmp_path / "out/annotations.json").read_text())
     assert [entry["file_name"] for entry in coco["images"]] == ["1.jpg", "2.jpg"]
     assert [entry["name"] for entry in coco["categories"]] == ["x/cat", "y/cat"]

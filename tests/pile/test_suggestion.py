@@ -26,10 +26,10 @@ def shortfalls(x: np.ndarray, learned: np.ndarray, weights: np.ndarray, picked: 
     spread = 1.0 - np.sum(x.mean(axis=0, dtype=np.float64) ** 2)
 
     def reach(a: np.ndarray) -> np.ndarray:
-        return np.exp((x.astype(np.float64) @ a.T.astype(np.float64) - 1.0) / (0.2 * spread))
+        return np.exp((x.astype(np.float64) @ a.T.astype(np.float64) - 1.0) / (0.3 * spread))
 
     covered, kernel = reach(learned).max(axis=1), reach(x)
-    near = 1.0 - 0.02 * spread
+    near = 1.0 - 0.05 * spread
     free = (x @ learned.T).max(axis=1) < near
     found = []
     for row in picked:

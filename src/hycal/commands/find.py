@@ -90,8 +90,9 @@ def _query(what: str, pile: Pile, project: Project | None) -> tuple[Floats, byte
 def duplicates_command(
     folder: PileFolder,
     distance: Annotated[
-        float, typer.Option(help="Largest distance (1 - cosine) of two near-duplicates; smaller finds fewer.")
-    ] = 0.02,
+        float | None,
+        typer.Option(help="Largest distance (1 - cosine) of two near-duplicates; by default 0.05 of the mean."),
+    ] = None,
     encoder: Annotated[str, typer.Option(help="Name of the encoder; `hycal encoders list` shows them.")] = (
         DEFAULT_ENCODER
     ),

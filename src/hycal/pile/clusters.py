@@ -1,4 +1,4 @@
-"""Clusters of embeddings: k-means on directions, best of several starts, the same for the same rows.
+"""Clusters of embeddings: k-means on directions, best of several starts, the same for the same rows; and distances.
 
 The starts are those of greedy k-means++ from a fixed seed. A centre is the direction of the sum of its rows:
 
@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 from hycal.validation import Floats
 
+NEAR = 0.05  # distance of near-duplicates, as a share of the mean distance; hardly any two other images are nearer
+_COPY = 1e-5  # distance of copies: rounding alone
 _STARTS = 5
 _STEPS = 40
 _WORK = 2e8  # similarities for one set of starts; fewer starts where there are more
@@ -36,6 +38,17 @@ class Clusters:
 def canonical_order(rows: Floats) -> npt.NDArray[np.intp]:
     """Return an order of the rows that depends on their content alone; equal rows stay in their order."""
     return np.lexsort(rows[:, : min(8, rows.shape[1])].T[::-1])
+
+
+def mean_distance(rows: Floats) -> float:
+    """Return the mean distance 1 - x.y of two unit rows, and a little more than nothing for equal rows."""
+    mean = rows.mean(axis=0, dtype=np.float64)
+    return max(1.0 - float(mean @ mean), _COPY)
+
+
+def near_distance(rows: Floats) -> float:
+    """Return the distance below which two rows are near-duplicates."""
+    return max(NEAR * mean_distance(rows), _COPY)
 
 
 def k_means(rows: Floats, k: int) -> Clusters:

@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
+from hycal.pile.clusters import near_distance
 from hycal.uncertainty.near_duplicates import groups_within
 from hycal.validation import Doubles, Floats, Label
 
-NEAR = 0.02  # distance 1 - x.y of near-duplicates: the same picture, saved again, smaller, or taken at the same moment
 _AT_ONCE = 4096  # rows
 
 
@@ -33,17 +33,20 @@ def rows_of_class(
     return best, chances[best]
 
 
-def duplicates(rows: Floats, *, distance: float = NEAR) -> list[list[int]]:
+def duplicates(rows: Floats, *, distance: float | None = None) -> list[list[int]]:
     """Return the groups of two rows or more that are nearer than `distance` (1 - cosine) to the first of their group.
+
+    By default it is a twentieth of the mean distance of two rows.
 
     Examples
     --------
     >>> duplicates(np.eye(3, dtype=np.float32)[[0, 1, 0, 2, 1]])
     [[0, 2], [1, 4]]
     """
-    if not 0.0 < distance < 1.0:
-        raise HyCalError(f"The distance is {distance}; expected one between 0 (equal) and 1, such as {NEAR}.")
-    groups = groups_within(rows, distance)
+    near = near_distance(rows) if distance is None else distance
+    if not 0.0 < near < 1.0:
+        raise HyCalError(f"The distance is {near}; expected one between 0 (equal) and 1, such as 0.02.")
+    groups = groups_within(rows, near)
     order = np.argsort(groups, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
     return [part.tolist() for part in parts if len(part) > 1]

@@ -12,7 +12,7 @@ candidates: the first labels should be typical images.
 
     symbol    meaning
     x         unit embeddings of the crowd: the pile, or 8,192 images of it, drawn by their weights
-    T         a fifth of the mean distance of two images, 1 - |mean of x|^2
+    T         0.3 of the mean distance of two images, 1 - |mean of x|^2
 """
 
 from __future__ import annotations
@@ -24,15 +24,13 @@ import numpy.typing as npt
 
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
-from hycal.pile.clusters import canonical_order, k_means, medoids
+from hycal.pile.clusters import canonical_order, k_means, mean_distance, medoids, near_distance
 from hycal.uncertainty.unknown import rejected
 from hycal.validation import Doubles, Floats, check_samples
 
 _CROWD = 8192  # images that are looked at, two by two
-_REACH = 0.2  # T, as a share of the mean distance
-_NEAR = 0.02  # distance of near-duplicates, as a share of the mean distance
-_COPY = 1e-5  # distance of copies: rounding alone
-_LEAST = 0.1  # weight of an image without any doubt
+_REACH = 0.3  # T, as a share of the mean distance
+_LEAST = 0.3  # weight of an image without any doubt
 _UNKNOWN = 0.05  # error of calling an image unknown
 _AT_ONCE = 4096  # rows
 
@@ -104,10 +102,8 @@ class _Covering:
     """How well each image of a crowd is covered, and the images that add most to that."""
 
     def __init__(self, x: Floats, weights: Doubles) -> None:
-        mean = x.mean(axis=0, dtype=np.float64)
-        spread = max(1.0 - float(mean @ mean), _COPY)
         self._x, self._weights = x, weights.astype(np.float32)
-        self._reach, self._near = np.float32(_REACH * spread), max(_NEAR * spread, _COPY)
+        self._reach, self._near = np.float32(_REACH * mean_distance(x)), near_distance(x)
         self._covered = np.zeros(len(x), np.float32)
         self._free = np.ones(len(x), bool)
 
