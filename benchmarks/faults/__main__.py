@@ -1,12 +1,13 @@
 """Kill every operation that writes at a random moment, and check the files that it leaves.
 
-    python -m benchmarks.faults [--kills 500] [--servers 50] [--seed 0] [--only NAME]
+    python -m benchmarks.faults [--kills 500] [--servers 50] [--sorts 500] [--seed 0] [--only NAME]
 
 Half of the kills come at a random time of the operation, half before a random line of the modules that write. After a
 kill the files must hold the complete old state or the complete new one; the new one if the operation had reported its
 end. Repeating the operation must give the new state and leave no temporary files. After forgetting for good, no byte of
 the embeddings and thumbnails may be left in any file. Then servers are killed while clients
-change the model: every answered change must be in the files. Ends with code 1 if a state is torn or a change is lost.
+change the model: every answered change must be in the files. Then sorting images into folders, and undoing it, are
+killed: undoing restores the tree, and going on finishes it. Ends with code 1 if a state is torn or a change is lost.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from benchmarks.faults.cases import CASES
 from benchmarks.faults.kills import Case, Outcome, Prepared
 from benchmarks.faults.server import kill_server
+from benchmarks.faults.sorting import kill_sorts
 
 
 def kill_case(case: Case, kills: int, chance: random.Random) -> list[Outcome]:
@@ -56,17 +58,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Kill -9 in the middle of every operation that writes.")
     parser.add_argument("--kills", type=int, default=500, help="shared by the operations")
     parser.add_argument("--servers", type=int, default=50, help="servers to kill under load")
+    parser.add_argument("--sorts", type=int, default=500, help="kills of sort and unsort")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="operations with this in their names")
     options = parser.parse_args()
     chance = random.Random(options.seed)
     began = time.monotonic()
     print(f"{'operation':28}{'kills':>6}{'old':>8}{'new':>8}{'torn or lost':>14}")
-    cases = [case for case in CASES if options.only in case.name]
+    cases = [case for case in CASES if options.only in case.name and options.kills]
     shares = [options.kills // len(cases) + (at < options.kills % len(cases)) for at in range(len(cases))]
     sound = [report(case.name, kill_case(case, kills, chance)) for case, kills in zip(cases, shares, strict=True)]
     sound.append(report("server under load", kill_servers(options.servers, chance)))
-    print(f"{options.kills + options.servers} kills in {time.monotonic() - began:.0f} s")
+    with tempfile.TemporaryDirectory() as room:
+        sorts = kill_sorts(options.sorts, chance, Path(room))
+    sound += [report(name, outcomes) for name, outcomes in sorts.items()]
+    print(f"{options.kills + options.servers + options.sorts} kills in {time.monotonic() - began:.0f} s")
     return 0 if all(sound) else 1
 
 

@@ -32,6 +32,9 @@ _WRITERS = (
     "project/state_file.py",
     "embedding/cache.py",
     "embedding/index.py",
+    "pile/manifest.py",
+    "pile/moves.py",
+    "pile/sorting.py",
 )
 _ROOM = 1.5  # a kill in time comes at most this many durations after the start: a forked process is a little slower
 
@@ -160,7 +163,7 @@ class Prepared:
         """Run the operation from the old state, kill it, check the files, and run it again, as a user would."""
         shutil.rmtree(self.scratch, ignore_errors=True)
         shutil.copytree(self.template, self.scratch)
-        acknowledged = _run(self.case, self.scratch, moment)
+        acknowledged = run_killed(self.case.act, self.scratch, moment)
         try:
             found = self.case.look(self.scratch)
         except Exception as error:  # any error of a reader is a finding
@@ -180,8 +183,8 @@ class Prepared:
         return f"left behind: {left}" if left else self.case.left(self.scratch)
 
 
-def _run(case: Case, folder: Path, moment: Moment) -> bool:
-    """Return whether the operation reported its end before it was killed."""
+def run_killed(act: Callable[[Path], None], folder: Path, moment: Moment) -> bool:
+    """Run an operation in a process that is killed; return whether it reported its end before that."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -192,7 +195,7 @@ def _run(case: Case, folder: Path, moment: Moment) -> bool:
             os.dup2(quiet, 2)
             os.write(writing, b"b")
             moment.arm()
-            case.act(folder)
+            act(folder)
             sys.settrace(None)
             os.write(writing, b"d")
         os._exit(0)

@@ -9,17 +9,26 @@ from hycal.errors import ModelFileError as ModelFileError
 
 if TYPE_CHECKING:
     from hycal.classifiers import *  # noqa: F403  the names of the methods stand there alone
+    from hycal.pile.discovery import discover as discover
+    from hycal.pile.suggestion import suggest as suggest
     from hycal.project import load as load
+
+
+_FUNCTIONS = {
+    "discover": "hycal.pile.discovery",
+    "load": "hycal.project",
+    "suggest": "hycal.pile.suggestion",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import the methods at first use: they bring scikit-learn, and `hycal --help` should not wait for it."""
     value: Any
-    if name == "load":
-        value = import_module("hycal.project").load
+    if name in _FUNCTIONS:
+        value = getattr(import_module(_FUNCTIONS[name]), name)
     elif name == "__all__":
         methods = import_module("hycal.classifiers").__all__
-        return sorted([*methods, "HyCalError", "ModelFileError", "__version__", "load"])
+        return sorted([*methods, *_FUNCTIONS, "HyCalError", "ModelFileError", "__version__"])
     elif name[0].isupper() and name in import_module("hycal.classifiers").__all__:
         value = getattr(import_module("hycal.classifiers"), name)
     else:

@@ -13,6 +13,7 @@ from hycal.commands._lazy import Entry, LazyGroup
 from hycal.commands._streams import prepare_streams
 
 _MODELS = "Models"
+_PILE = "A pile of unlabelled images"
 _EMBEDDINGS = "Embeddings and benchmark"
 _OBJECTS_AT_ONCE = 500_000  # between searches for garbage
 
@@ -54,6 +55,12 @@ class Commands(LazyGroup):
             "Serve a model: a page in the browser, and an HTTP API.",
             _MODELS,
         ),
+        Entry("suggest", "hycal.commands.suggest:suggest_command", "Say which images to label next.", _PILE),
+        Entry("discover", "hycal.commands.discover:discover_command", "Show groups among unknown images.", _PILE),
+        Entry("sort", "hycal.commands.sort:sort_command", "Sort a pile of images into class folders.", _PILE),
+        Entry("unsort", "hycal.commands.sort:unsort_command", "Put everything back as it was before sort.", _PILE),
+        Entry("find", "hycal.commands.find:find_command", "Find images by an image, a class or words.", _PILE),
+        Entry("duplicates", "hycal.commands.find:duplicates_command", "Show images that are nearly the same.", _PILE),
         Entry(
             "doctor",
             "hycal.commands.encoders:doctor",

@@ -28,11 +28,11 @@ print(Prepared.of(careless, Path(sys.argv[1])).killed(AtTime(0.05)))
 
 
 def test_old_or_new_and_whole_at_any_moment() -> None:
-    done = run_python("-m", "benchmarks.faults", "--kills", 16, "--servers", 2)
+    done = run_python("-m", "benchmarks.faults", "--kills", 16, "--servers", 2, "--sorts", 12)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [line.split()[-4:] for line in done.stdout.splitlines()[1:-1]]
     kills, old, new, wrong = (sum(int(row[column]) for row in rows) for column in range(4))
-    assert kills == 18 == old + new and wrong == 0
+    assert kills == 30 == old + new and wrong == 0
     assert old and new, "the kills fall before and after the moment that counts"
 
 

@@ -33,7 +33,7 @@ def duplicate_groups(records: Records) -> npt.NDArray[np.intp]:
     """Return the group of each sample, (N,), class after class as in `Records.stacked`; groups count from 0."""
     groups, first = [], 0
     for record, near in zip(records.ordered, _near_distances(records), strict=True):
-        own = _groups(record.samples.rows, near)
+        own = groups_within(record.samples.rows, near)
         groups.append(own + first)
         first += int(own.max(initial=-1)) + 1
     return np.concatenate(groups)
@@ -70,7 +70,7 @@ def _near_distances(records: Records) -> Doubles:
     return near
 
 
-def _groups(rows: Floats, near: float) -> npt.NDArray[np.intp]:
+def groups_within(rows: Floats, near: float) -> npt.NDArray[np.intp]:
     """Return the number of the group of each row, in order of the first row of each."""
     groups, count = np.full(len(rows), -1, np.intp), 0
     for start in range(0, len(rows), _AT_ONCE):

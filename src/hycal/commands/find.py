@@ -1,0 +1,130 @@
+"""`hycal find` and `hycal duplicates`: images of a folder that are like one, of a class, of some words, or alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from hycal.commands._inputs import DEFAULT_ENCODER, EncoderChoice
+from hycal.commands._options import CacheFolder, Json, ModelEncoder, Quiet, Weights
+from hycal.commands._output import plural, print_json, print_line, print_skipped, report_errors, skipped_json
+from hycal.commands._pile import MaybeModel, Pile, PileFolder, open_pile, project_at
+from hycal.errors import HyCalError
+
+if TYPE_CHECKING:
+    from hycal.project import Project
+    from hycal.validation import Floats
+
+
+@report_errors
+def find_command(
+    model: MaybeModel,
+    folder: PileFolder,
+    what: Annotated[str, typer.Argument(metavar="IMAGE|CLASS|TEXT", help="An image file, a class, or some words.")],
+    most: Annotated[int, typer.Option(min=1, help="How many images to show.")] = 20,
+    encoder: ModelEncoder = None,
+    weights: Weights = None,
+    cache: CacheFolder = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Find images of a folder: those like an image, those of a class, or those that words describe; the best first.
+
+    A file is looked for first, then a class of the model, and everything else is taken for words. Words need an encoder
+    with a text tower; `hycal encoders list` shows which have one. The number behind an image is its cosine with the
+    image or the words, or the probability of the class.
+
+    Example: hycal find photos.hycal pile heron --most 10
+    """
+    import numpy as np
+
+    from hycal.pile.search import nearest_rows, rows_of_class
+    from hycal.project.lookup import look_up_class
+
+    project = project_at(model)
+    class_ = None if project is None or Path(what).is_file() else look_up_class(project.state, what)
+    pile = open_pile(project, folder, EncoderChoice(encoder, weights, cache), quiet=quiet)
+    if class_ is not None and project is not None:
+        kind, (label,) = "class", class_.images
+        best, values = rows_of_class(pile.rows, project.state.classifier, label, most)
+    else:
+        query, key = _query(what, pile, project)
+        kind = "image" if key else "text"
+        others = np.array([row for row, other in enumerate(pile.keys) if other != key], np.intp)
+        best, values = nearest_rows(pile.rows[others], query, most)
+        best = others[best]
+    found = [{"file": pile.files[row], "value": float(value)} for row, value in zip(best, values, strict=True)]
+    if as_json:
+        print_json({"what": what, "kind": kind, "images": found, "skipped": skipped_json(pile.skipped)})
+        return
+    print_skipped(pile.skipped, rest="; --json lists all of them")
+    for item in found:
+        value = f"{item['value']:.1%}" if kind == "class" else f"{item['value']:.3f}"
+        print_line(Console(), f"{folder / str(item['file'])}: {value}")
+
+
+def _query(what: str, pile: Pile, project: Project | None) -> tuple[Floats, bytes]:
+    """Return the embedding of an image with its content hash, or the embedding of words with none."""
+    from hycal.embedding import embed
+    from hycal.embedding.sources import ImageFile
+    from hycal.validation import unit_rows
+
+    if Path(what).is_file():
+        found = embed([ImageFile(Path(what))], pile.encoder)
+        if not len(found.rows):
+            raise HyCalError(f"{what} cannot be used: {found.skipped[0].reason}.")
+        return found.rows[0], found.keys[0]
+    if not pile.encoder.has_text:
+        known = ", ".join(map(str, project.state.labels[:5])) if project is not None else ""
+        raise HyCalError(
+            f"{what!r} is no file and no class of the model{f' ({known}, ...)' if known else ''}, and words cannot be "
+            f"looked for: the encoder {pile.encoder.name!r} has no text tower. `hycal encoders list` shows others."
+        )
+    return unit_rows(pile.encoder.encode_texts([what]))[0], b""
+
+
+@report_errors
+def duplicates_command(
+    folder: PileFolder,
+    distance: Annotated[
+        float | None,
+        typer.Option(help="Largest distance (1 - cosine) of two near-duplicates; by default 0.05 of the mean."),
+    ] = None,
+    encoder: Annotated[str, typer.Option(help="Name of the encoder; `hycal encoders list` shows them.")] = (
+        DEFAULT_ENCODER
+    ),
+    weights: Weights = None,
+    cache: CacheFolder = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Show groups of images that are copies of each other, or nearly: saved again, made smaller, taken in a burst.
+
+    Nothing is removed. The first image of a group is the one that the others are near to; "the same file" marks those
+    that are equal to it, byte by byte.
+
+    Example: hycal duplicates pile --distance 0.01
+    """
+    pile = open_pile(None, folder, EncoderChoice(encoder, weights, cache), quiet=quiet)
+    from hycal.pile.search import duplicates
+
+    groups = [[_member(pile, group[0], row) for row in group] for group in duplicates(pile.rows, distance=distance)]
+    if as_json:
+        print_json({"groups": groups, "images": len(pile.files), "skipped": skipped_json(pile.skipped)})
+        return
+    print_skipped(pile.skipped, rest="; --json lists all of them")
+    for group in groups:
+        print_line(Console(), str(folder / group[0]["file"]))
+        for member in group[1:]:
+            how = "the same file" if member["same"] else f"distance {member['distance']:.4f}"
+            print_line(Console(), f"  {folder / member['file']}: {how}")
+    more = sum(len(group) - 1 for group in groups)
+    print_line(Console(), f"{plural(len(groups), 'group')}, {plural(more, 'image')} more than needed")
+
+
+def _member(pile: Pile, first: int, row: int) -> dict[str, Any]:
+    distance = max(0.0, 1.0 - float(pile.rows[first] @ pile.rows[row]))
+    return {"file": pile.files[row], "distance": distance, "same": pile.keys[first] == pile.keys[row]}

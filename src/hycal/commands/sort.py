@@ -1,0 +1,236 @@
+"""`hycal sort` and `hycal unsort`: a pile into class folders, and back."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+
+from hycal.commands._inputs import EncoderChoice
+from hycal.commands._options import CacheFolder, Json, Model, ModelEncoder, Quiet, StrictSkips, Weights
+from hycal.commands._output import (
+    FOUND_SOMETHING,
+    confirm,
+    plural,
+    print_json,
+    print_line,
+    print_skipped,
+    progress,
+    report_errors,
+    skipped_json,
+)
+from hycal.commands._pile import Pile, PileFolder, open_pile
+from hycal.errors import HyCalError
+
+if TYPE_CHECKING:
+    from hycal.embedding import Skipped
+    from hycal.pile.manifest import Entry, Layout, Manifest, Way
+    from hycal.pile.moves import Problem
+    from hycal.pile.sorting import SortedImage
+    from hycal.project import Project
+
+SortedFolder = Annotated[Path, typer.Option("--out", help="Folder to sort into; made if there is none.")]
+
+
+@report_errors
+def sort_command(
+    model: Model,
+    folder: PileFolder,
+    out: SortedFolder,
+    copy: Annotated[bool, typer.Option("--copy", help="Copy the images; FOLDER stays as it is.")] = False,
+    move: Annotated[bool, typer.Option("--move", help="Move the images; `hycal unsort` moves them back.")] = False,
+    link: Annotated[bool, typer.Option("--link", help="Make links to the images; FOLDER stays as it is.")] = False,
+    error: Annotated[
+        float, typer.Option(help="Share of wrong images to expect in the class folders; the doubtful go to unsure/.")
+    ] = 0.05,
+    unknown: Annotated[
+        float, typer.Option(help="Share of images of learned classes that may go to unknown/ by error; 0: none goes.")
+    ] = 0.05,
+    layout: Annotated[
+        str, typer.Option(help="folders: DOMAIN/CLASS/x.jpg. imagefolder: classes/CLASS/x.jpg. coco: images/x.jpg.")
+    ] = "folders",
+    as_csv: Annotated[bool, typer.Option("--csv", help="Also write OUT/sorted.csv, a line for each image.")] = False,
+    xmp: Annotated[bool, typer.Option("--xmp", help="Also write x.jpg.xmp: keywords for photo programs.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and touch nothing.")] = False,
+    encoder: ModelEncoder = None,
+    weights: Weights = None,
+    cache: CacheFolder = None,
+    quiet: Quiet = False,
+    strict: StrictSkips = False,
+    as_json: Json = False,
+) -> None:
+    """Sort the images of a folder into class folders, with those that fit no class and the doubtful ones aside.
+
+    OUT gets a folder for each class, unknown/ for images unlike anything learned, and unsure/ for images whose class is
+    doubtful. Names are kept; where two are the same, a number follows. No file is ever replaced. Files that are no
+    images, and links, stay where they are.
+
+    OUT/hycal-sort.jsonl says what went where before the first file is touched. A run that was interrupted, even killed,
+    is finished by the same command, which also sorts images that came since. `hycal unsort OUT` puts everything back.
+
+    Ends with 0 when all is done, 1 when it is not, 2 for a wrong option, 3 with --strict when a file was left out.
+
+    Example: hycal sort photos.hycal new --out sorted --copy --error 0.02
+    """
+    way = _way(copy, move, link)
+    kind = _layout(layout)
+    from hycal.pile.manifest import read_manifest
+    from hycal.pile.sorting import extended, new_manifest, sort_images
+    from hycal.project import Project
+
+    if not out.absolute().parent.is_dir():
+        raise HyCalError(f"Cannot make {out}: the folder {out.parent} does not exist. Make it first.")
+    project = Project(model)
+    fresh = new_manifest(folder, out, way=way, layout=kind, csv=as_csv)
+    before = read_manifest(out)
+    _check_same(out, before, fresh)
+    if not project.state.classes:
+        raise HyCalError(f"{model} has no classes yet, so nothing can be sorted. Learn some images first.")
+    choice = EncoderChoice(encoder, weights, cache)
+    pile = open_pile(project, folder, choice, quiet=quiet, may_be_empty=before is not None)
+    images, left = _decisions(project, pile, fresh, error, unknown or None)
+    problems: list[Problem] = []
+    if dry_run:
+        manifest = extended(before or fresh, out, images, sidecars=xmp)
+    else:
+        with _watching("sorting", quiet) as watch:
+            manifest, problems = sort_images(out, fresh, images, sidecars=xmp, watch=watch)
+    new = manifest.entries[0 if before is None else before.done :]
+    _report(out, manifest, new, problems, (*pile.skipped, *left), dry_run=dry_run, as_json=as_json)
+    if problems or (strict and (pile.skipped or left)):
+        raise typer.Exit(1 if problems else FOUND_SOMETHING)
+
+
+@report_errors
+def unsort_command(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A folder that `hycal sort` made.")],
+    quiet: Quiet = False,
+) -> None:
+    """Put everything back as it was before `hycal sort`, by the list that it kept.
+
+    Moved images go back to their old places, copies and links are removed, and so are the folders that were made. A
+    copy that was changed since, and a moved image whose old place is taken, stay, and are named. A run that was
+    interrupted is finished by the same command.
+
+    Example: hycal unsort sorted
+    """
+    from hycal.pile.moves import undo_sort
+
+    if not out.is_dir():
+        raise HyCalError(f"There is no folder {out}. Expected one that `hycal sort` made.")
+    with _watching("undoing", quiet) as watch:
+        manifest, problems = undo_sort(out, watch=watch)
+    _print_problems(problems)
+    done = len(manifest.entries) - len(problems)
+    confirm(f"unsort: {plural(done, 'image')} of {manifest.folder} {_BACK[manifest.way]}")
+    if problems:
+        raise typer.Exit(1)
+
+
+_BACK = {"move": "back in place", "copy": "no longer copied", "link": "no longer linked"}
+
+
+def _way(copy: bool, move: bool, link: bool) -> Way:
+    wanted: dict[Way, bool] = {"copy": copy, "move": move, "link": link}
+    chosen = [way for way, asked in wanted.items() if asked]
+    if len(chosen) != 1:
+        raise typer.BadParameter("expected one of --copy, --move and --link", param_hint="--copy / --move / --link")
+    return chosen[0]
+
+
+def _layout(name: str) -> Layout:
+    from hycal.pile.manifest import LAYOUTS
+
+    for layout in LAYOUTS:
+        if layout == name:
+            return layout
+    raise typer.BadParameter(f"{name!r} is unknown; expected one of {', '.join(LAYOUTS)}", param_hint="--layout")
+
+
+def _check_same(out: Path, old: Manifest | None, fresh: Manifest) -> None:
+    """Refuse to sort another folder, or in another way, into a folder that is sorted already."""
+    if old is None:
+        return
+    mine, theirs = ((each.folder, each.way, each.layout, each.written) for each in (fresh, old))
+    if mine != theirs:
+        raise HyCalError(
+            f"{out} was sorted from {old.folder} with --{old.way} --layout {old.layout}"
+            f"{' --csv' if 'sorted.csv' in old.written else ''}, and goes on only so. Nothing was changed. Use the "
+            "same options, undo it with `hycal unsort`, or choose another --out."
+        )
+
+
+def _decisions(
+    project: Project, pile: Pile, manifest: Manifest, error: float, unknown: float | None
+) -> tuple[list[SortedImage], list[Skipped]]:
+    """Return where each image belongs, and the files that stay where they are."""
+    from hycal.embedding.store import Skipped
+    from hycal.pile.sorting import SortedImage, decide
+
+    taught = {row: project.state.label_of[key] for row, key in enumerate(pile.keys) if key in project.state.label_of}
+    found = decide(project.state.classifier, pile.rows, error=error, unknown=unknown, known=taught)
+    images, left = [], []
+    for file, key, decision in zip(pile.files, pile.keys, found, strict=True):
+        path = manifest.folder / file
+        if manifest.way == "move" and os.path.realpath(path) != str(path):
+            left.append(Skipped(str(pile.folder / file), "reached by a link; --move moves the files of FOLDER alone"))
+        else:
+            images.append(SortedImage(file, key, decision))
+    return images, left
+
+
+@contextmanager
+def _watching(what: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True, quiet=quiet)
+    with progress(console, *columns, line=lambda done, of, seconds: f"{what}: {done:,} of {of:,} images") as show:
+        yield show
+
+
+def _report(
+    out: Path,
+    manifest: Manifest,
+    new: Sequence[Entry],
+    problems: Sequence[Problem],
+    skipped: Sequence[Skipped],
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    places = Counter(entry.place for entry in new)
+    if as_json:
+        images = [{"file": entry.source, **{key: getattr(entry, key) for key in _SHOWN}} for entry in new]
+        stayed = [{"file": str(problem.file), "reason": problem.reason} for problem in problems]
+        about = {"out": str(out), "way": manifest.way, "dry_run": dry_run, "places": dict(places)}
+        print_json({**about, "images": images, "problems": stayed, "skipped": skipped_json(skipped)})
+        return
+    print_skipped(skipped, rest="")
+    _print_problems(problems)
+    if dry_run:
+        for entry in new:
+            print_line(Console(), f"{entry.source} -> {entry.target} ({entry.label} {entry.probability:.1%})")
+    wrong = sum(1.0 - entry.probability for entry in new if entry.place == "sorted")
+    rate = f", {wrong / places['sorted']:.1%} of them wrong by estimate" if places["sorted"] else ""
+    classes = len({entry.label for entry in new if entry.place == "sorted"})
+    verb = f"would {manifest.way}" if dry_run else f"{manifest.way}:"
+    confirm(
+        f"{verb} {plural(len(new), 'image')} to {out}: {places['sorted']:,} to {plural(classes, 'class', 'classes')}"
+        f"{rate}; {places['unsure']:,} unsure, {places['unknown']:,} unknown"
+        + (f"; {len(manifest.entries) - len(new):,} were there already" if len(manifest.entries) > len(new) else ""),
+        *([] if dry_run else [f"`hycal unsort {out}` puts everything back"]),
+    )
+
+
+_SHOWN = ("target", "place", "label", "probability")
+
+
+def _print_problems(problems: Sequence[Problem]) -> None:
+    for problem in problems:
+        print_line(Console(stderr=True), f"{problem.file}: {problem.reason}", label="stayed", style="yellow")

@@ -1,0 +1,139 @@
+"""The manifest of a sorted folder: which file goes where, written before the first file is touched.
+
+It is a file of JSON lines in the sorted folder. The first line says how the folder was sorted and which folders were
+made for it; each further line has one image. Everything that moves is in it beforehand, so a run that was killed can be
+finished, or undone, from the manifest and the files alone. Paths are relative: `source` to the folder that is sorted,
+`target` to the sorted folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from hycal.errors import HyCalError
+from hycal.escaping import json_text
+from hycal.storage.atomic import write_whole
+
+Way = Literal["copy", "move", "link"]
+Layout = Literal["folders", "imagefolder", "coco"]
+
+NAME = "hycal-sort.jsonl"
+WAYS: tuple[Way, ...] = ("copy", "move", "link")
+LAYOUTS: tuple[Layout, ...] = ("folders", "imagefolder", "coco")
+_VERSION = 1
+_MARK = b'{"hycal-sort": 1,'
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One image.
+
+    Attributes
+    ----------
+    source, target : str
+        Where it was, and where it goes.
+    sha256 : str
+        Of its content when it was sorted.
+    place : str
+        "sorted", "unsure" or "unknown".
+    label : str
+        The best class.
+    probability : float
+        That of the best class.
+    sidecar : str
+        Its file of keywords, relative to the sorted folder; "" for none.
+    """
+
+    source: str
+    target: str
+    sha256: str
+    place: str
+    label: str
+    probability: float
+    sidecar: str = ""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """How a folder was sorted.
+
+    Attributes
+    ----------
+    folder : Path
+        The folder that is sorted.
+    way : str
+        "copy", "move" or "link".
+    layout : str
+        "folders", "imagefolder" or "coco".
+    made : tuple of str
+        The folders that were made for it, relative to the sorted folder, "." for itself; parents come first.
+    written : tuple of str
+        Lists that hycal wrote into the sorted folder: a CSV table, COCO annotations.
+    done : int
+        So many of the first entries are in place; a run that was killed may have placed some of the others.
+    entries : tuple of Entry
+    """
+
+    folder: Path
+    way: Way
+    layout: Layout
+    made: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+    done: int = 0
+    entries: tuple[Entry, ...] = field(default=(), repr=False)
+
+
+def read_manifest(out: Path) -> Manifest | None:
+    """Return the manifest of a sorted folder; None if it has none."""
+    path = out / NAME
+    try:
+        lines = path.read_text(encoding="ascii").splitlines()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise HyCalError(f"The manifest {path} cannot be read: {error}. Nothing was changed.") from None
+    try:
+        head, *entries = (json.loads(line) for line in lines)
+        if head.pop("hycal-sort") != _VERSION:
+            raise ValueError("it has another version")
+        return _manifest(head, entries)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise HyCalError(
+            f"{path} is no manifest of `hycal sort`: {error}. Nothing was changed; the sorted folder is as it was."
+        ) from None
+
+
+def _manifest(head: dict[str, Any], entries: Sequence[dict[str, Any]]) -> Manifest:
+    found = tuple(Entry(**entry) for entry in entries)
+    made, written = (tuple(map(str, head[name])) for name in ("made", "written"))
+    for path in (*made, *written, *(path for entry in found for path in (entry.target, entry.sidecar, entry.source))):
+        _check_inside(path)
+    if head["way"] not in WAYS or head["layout"] not in LAYOUTS:
+        raise ValueError("its way or layout is unknown")
+    return Manifest(Path(head["folder"]), head["way"], head["layout"], made, written, int(head["done"]), found)
+
+
+def _check_inside(path: str) -> None:
+    """Refuse a path that leaves its folder: a manifest may come from a stranger, and undo removes what it names."""
+    parts = Path(path).parts
+    if Path(path).is_absolute() or ".." in parts or "\0" in path:
+        raise ValueError(f"the path {path!r} leaves its folder")
+
+
+def write_manifest(out: Path, manifest: Manifest) -> None:
+    """Write the manifest in one step, and sync it to the disk."""
+    head = {
+        "hycal-sort": _VERSION,
+        "folder": str(manifest.folder),
+        "way": manifest.way,
+        "layout": manifest.layout,
+        "made": manifest.made,
+        "written": manifest.written,
+        "done": manifest.done,
+    }
+    lines = (json_text(line) for line in (head, *map(asdict, manifest.entries)))
+    write_whole(out / NAME, "".join(f"{line}\n" for line in lines).encode("ascii"), mark=_MARK)

@@ -1,0 +1,259 @@
+"""Carry out the manifest of a sorted folder, finish it, or undo it. No file is ever replaced.
+
+Each image is put in place in one step, so a kill leaves it where it was or where it goes. A move is a second name for
+the file and then one name less; between two file systems it is a copy on the disk before the old file goes. What is
+done and what is not is seen from the files: a run that was killed needs no memory of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hycal.errors import HyCalError
+from hycal.pile.lists import MARKS, lists_of, sidecar_of
+from hycal.pile.manifest import NAME, Entry, Manifest, read_manifest, write_manifest
+from hycal.storage.atomic import check_replaceable, clear_drafts, sync_folder, write_whole
+from hycal.storage.locks import hold_lock
+
+Watch = Callable[[int, int], None]  # images done, all images
+
+_PARTS = ".hycal-sort.part"  # folder of the copy that is being made
+_NO_SECOND_NAME = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS}
+_AT_ONCE = 2**20
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An image that stayed where it was, and the reason."""
+
+    file: Path
+    reason: str
+
+
+@contextlib.contextmanager
+def sorting(out: Path) -> Iterator[None]:
+    """Hold the lock of a sorted folder that exists, and remove what a killed run left unfinished."""
+    with hold_lock(out / NAME):
+        shutil.rmtree(out / _PARTS, ignore_errors=True)
+        for name in (NAME, *MARKS):
+            clear_drafts(out / name, seconds=0.0)
+        yield
+
+
+def carry_out(out: Path, manifest: Manifest, *, watch: Watch | None = None) -> tuple[Manifest, list[Problem]]:
+    """Put every image of the manifest in its place; return the manifest of those that are, and what could not be.
+
+    The caller holds the lock of `sorting`.
+    """
+    write_manifest(out, manifest)
+    for name in manifest.made:
+        (out / name).mkdir(exist_ok=True)
+    placed, problems = list(manifest.entries[: manifest.done]), []
+    for done, entry in enumerate(manifest.entries[manifest.done :], start=1):
+        source = manifest.folder / entry.source
+        try:
+            if entry.sidecar:
+                _write_new(out / entry.sidecar, sidecar_of(entry), out)
+            _PLACING[manifest.way](source, out / entry.target, entry, out)
+            placed.append(entry)
+        except OSError as error:
+            problems.append(Problem(source, error.strerror or str(error)))
+            if entry.sidecar:
+                _remove_own(out / entry.sidecar, sidecar_of(entry))
+        if watch is not None:
+            watch(done, len(manifest.entries) - manifest.done)
+    finished = replace(manifest, entries=tuple(placed), done=len(placed))
+    for name, content in lists_of(out, finished).items():
+        write_whole(out / name, content, mark=MARKS[name])
+    shutil.rmtree(out / _PARTS, ignore_errors=True)
+    for name in manifest.made:
+        sync_folder(out / name)
+    write_manifest(out, finished)
+    return finished, problems
+
+
+def undo_sort(out: Path, *, watch: Watch | None = None) -> tuple[Manifest, list[Problem]]:
+    """Put everything back as it was before the folder was sorted; return the manifest, and what had to stay.
+
+    A copy that was changed since stays, and so does a moved image whose old place is taken; then the manifest stays
+    too, and undoing can be tried again.
+    """
+    if read_manifest(out) is None:
+        raise HyCalError(f"{out} has no {NAME}, so `hycal sort` did not make it. Nothing was changed.")
+    with sorting(out):
+        manifest = read_manifest(out)
+        if manifest is None:
+            raise HyCalError(f"{out} was undone by another program. Nothing was changed.")
+        problems = _take_back(out, manifest, watch)
+        if not problems:
+            for name in (NAME, f".{NAME}.lock"):
+                (out / name).unlink(missing_ok=True)
+    for name in reversed(manifest.made):
+        with contextlib.suppress(OSError):  # what is not empty has files of others
+            (out / name).rmdir()
+    return manifest, problems
+
+
+def _take_back(out: Path, manifest: Manifest, watch: Watch | None) -> list[Problem]:
+    problems = []
+    for name in manifest.written:
+        with contextlib.suppress(HyCalError):  # a list that someone else wrote stays
+            check_replaceable(out / name, MARKS[name])
+            (out / name).unlink(missing_ok=True)
+    for done, entry in enumerate(reversed(manifest.entries), start=1):
+        source, target = manifest.folder / entry.source, out / entry.target
+        try:
+            if entry.sidecar:
+                _remove_own(out / entry.sidecar, sidecar_of(entry))
+            _TAKING_BACK[manifest.way](source, target, entry, out)
+        except OSError as error:
+            problems.append(Problem(target, error.strerror or str(error)))
+        if watch is not None:
+            watch(done, len(manifest.entries))
+    shutil.rmtree(out / _PARTS, ignore_errors=True)
+    return problems
+
+
+def _copy(source: Path, target: Path, entry: Entry, out: Path) -> None:
+    if os.path.lexists(target):
+        _check_own(target, entry)
+        return
+    _install(_copied(source, entry, out), target)
+
+
+def _move(source: Path, target: Path, entry: Entry, out: Path) -> None:
+    if not os.path.lexists(source):
+        if not os.path.lexists(target):
+            raise OSError("it is gone, and not in its new place either")
+        return
+    if os.path.lexists(target):
+        if not target.samefile(source):  # else a kill came between the two names
+            if _hash(source) != entry.sha256:
+                return  # the image was moved, and this is a new one of the same name
+            _check_own(target, entry)
+        source.unlink()
+        return
+    _rename(source, target, entry, out)
+
+
+def _link(source: Path, target: Path, entry: Entry, out: Path) -> None:
+    if not _is_link(target, source):
+        target.symlink_to(source)
+
+
+def _remove_copy(source: Path, target: Path, entry: Entry, out: Path) -> None:
+    if os.path.lexists(target):
+        _check_own(target, entry)
+        target.unlink()
+
+
+def _move_back(source: Path, target: Path, entry: Entry, out: Path) -> None:
+    if not os.path.lexists(target):
+        if not os.path.lexists(source):
+            raise OSError("it is gone, and not in its old place either")
+        return
+    if os.path.lexists(source):
+        if not target.samefile(source) and _hash(source) != _hash(target):
+            raise OSError(f"there is another file in its old place, {source}")
+        target.unlink()
+        return
+    source.parent.mkdir(parents=True, exist_ok=True)
+    _rename(target, source, None, out)
+
+
+def _remove_link(source: Path, target: Path, entry: Entry, out: Path) -> None:
+    if _is_link(target, source):
+        target.unlink()
+    elif os.path.lexists(target):
+        raise OSError("it is no longer the link that was made")
+
+
+_Step = Callable[[Path, Path, Entry, Path], None]
+_PLACING: dict[str, _Step] = {"copy": _copy, "move": _move, "link": _link}
+_TAKING_BACK: dict[str, _Step] = {"copy": _remove_copy, "move": _move_back, "link": _remove_link}
+
+
+def _is_link(target: Path, source: Path) -> bool:
+    return target.is_symlink() and target.readlink() == source
+
+
+def _rename(source: Path, target: Path, entry: Entry | None, out: Path) -> None:
+    """Move a file without replacing another; `entry` has the hash that a copy must have, if it is known."""
+    try:
+        _install(source, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        part = _copied(source, entry, out if target.is_relative_to(out) else target.parent)
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        _install(part, target)
+        sync_folder(target.parent)
+        source.unlink()
+        if part.parent.parent != out:
+            part.parent.rmdir()
+
+
+def _install(part: Path, target: Path) -> None:
+    """Give a file another name in the same file system; raise FileExistsError where the name is taken."""
+    try:
+        os.link(part, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_SECOND_NAME:
+            raise
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        part.rename(target)
+    else:
+        part.unlink()
+
+
+def _copied(source: Path, entry: Entry | None, room: Path) -> Path:
+    """Return a copy in a hidden folder of `room`, with times and permissions; refuse a file that changed since."""
+    part = room / _PARTS / "content"
+    part.parent.mkdir(exist_ok=True)
+    digest = hashlib.sha256()
+    with source.open("rb") as reading, part.open("wb") as file:
+        while block := reading.read(_AT_ONCE):
+            digest.update(block)
+            file.write(block)
+    if entry is not None and digest.hexdigest() != entry.sha256:
+        part.unlink()
+        raise OSError("it was changed after it was sorted; sort again")
+    shutil.copystat(source, part)
+    return part
+
+
+def _write_new(target: Path, content: bytes, out: Path) -> None:
+    """Write a small file in one step, unless it is there already."""
+    if os.path.lexists(target):
+        if target.read_bytes() != content:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        return
+    part = out / _PARTS / "content"
+    part.parent.mkdir(exist_ok=True)
+    part.write_bytes(content)
+    _install(part, target)
+
+
+def _remove_own(path: Path, content: bytes) -> None:
+    """Remove a file that hycal wrote; one that was changed since stays."""
+    if path.is_file() and path.read_bytes() == content:
+        path.unlink()
+
+
+def _check_own(target: Path, entry: Entry) -> None:
+    if target.is_symlink() or not target.is_file() or _hash(target) != entry.sha256:
+        raise OSError(f"{target} has another content than the image that was sorted")
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,48 @@
+"""`hycal find`: images like an image, of a class, or of words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hycal.encoders.encoder import TowerEncoder
+from hycal.project import Project
+from tests.support.commands import hycal, hycal_error, hycal_json
+
+
+def test_images_like_an_image_come_without_the_image_itself(learned, photos):
+    image = min((photos / "low" / "0").iterdir())
+    found = hycal_json("find", learned.path, photos / "low", image, "--most", 4)
+    files = [item["file"] for item in found["images"]]
+    assert found["kind"] == "image" and len(files) == 4 and f"0/{image.name}" not in files
+    assert sum(file.startswith("0/") for file in files) >= 3
+    values = [item["value"] for item in found["images"]]
+    assert values == sorted(values, reverse=True)
+
+
+def test_images_of_a_class(learned, photos):
+    found = hycal_json("find", learned.path, photos / "low", "low/2", "--most", 6)
+    assert found["kind"] == "class" and all(item["file"].startswith("2/") for item in found["images"])
+    assert hycal("find", learned.path, photos / "low", "low/2", "--most", 1, "-q").strip().endswith("%")
+
+
+def test_words_need_a_text_tower(learned, photos, monkeypatch):
+    error = hycal_error("find", learned.path, photos / "low", "a red car")
+    assert "has no text tower" in error and "low/0" in error
+
+
+def test_words_are_compared_with_images(learned, photos, monkeypatch):
+    """Where an encoder gives the words the embedding of an image, that image is found first."""
+    state = Project(learned.path).state
+    example = state.classes["low/1"].examples[0]
+    always = property(lambda self: True, lambda self, value: None)
+    monkeypatch.setattr(TowerEncoder, "has_text", always, raising=False)
+    monkeypatch.setattr(TowerEncoder, "encode_texts", lambda self, texts: example.row[None] * len(texts[0]))
+    found = hycal_json("find", learned.path, photos / "low", "a red car", "--most", 2)
+    assert found["kind"] == "text" and Path(found["images"][0]["file"]).name == Path(example.name).name
+    assert found["images"][0]["value"] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_an_image_that_cannot_be_read(learned, photos, broken_image):
+    assert "cannot be used" in hycal_error("find", learned.path, photos / "low", broken_image)

@@ -1,0 +1,41 @@
+"""`hycal suggest`: what to label next, from nothing and along the way."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from tests.support.commands import hycal, hycal_error, hycal_json
+
+
+def test_from_nothing_to_a_model_by_a_table(photos, tmp_path):
+    """The labels of the suggestions, filled in, are a model; its next suggestions are other images."""
+    pile, model = photos / "high", tmp_path / "new.hycal"
+    rows = list(csv.DictReader(io.StringIO(hycal("suggest", model, pile, "--most", 4, "--csv"))))
+    assert len(rows) == 4 and {row["label"] for row in rows} == {""} and not model.exists()
+    lines = [f"{pile / row['file']},{Path(row['file']).parts[0]}" for row in rows]
+    (tmp_path / "labels.csv").write_text("\n".join(["file,label", *lines]))
+    hycal("learn", model, tmp_path / "labels.csv", "--outside", "--domain", "high", "-q")
+    found = hycal_json("suggest", model, pile, "--most", 4)
+    assert not {row["file"] for row in rows} & {item["file"] for item in found["suggestions"]}
+    assert all(item["guess"].startswith("high/") for item in found["suggestions"])
+    assert [item["file"] for item in found["skipped"]] == [str(pile / "7" / "notes.txt")]
+
+
+def test_one_line_for_each_image_the_same_every_time(learned, photos):
+    printed = hycal("suggest", learned.path, photos / "test", "--most", 3)
+    assert len(printed.splitlines()) == 3 and "%?" in printed
+    assert printed == hycal("suggest", learned.path, photos / "test", "--most", 3)
+
+
+def test_learned_images_are_not_suggested(learned, photos):
+    assert hycal_json("suggest", learned.path, photos / "low", "--most", 50)["suggestions"] == []
+
+
+def test_errors(learned, tmp_path, broken_image):
+    assert "does not exist" in hycal_error("suggest", learned.path, tmp_path / "no")
+    (tmp_path / "empty").mkdir()
+    assert "no files in it" in hycal_error("suggest", learned.path, tmp_path / "empty")
+    assert "is an image that can be used" in hycal_error("suggest", learned.path, broken_image.parent)
+    assert "exclude each other" in hycal_error("suggest", learned.path, tmp_path, "--json", "--csv")

@@ -1,0 +1,214 @@
+"""Sorting a pile into folders: decisions, names, manifest; going on where a run stopped; undo to the byte."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.faults.sorting import tree
+from hycal import NCM, HyCalError
+from hycal.pile import moves
+from hycal.pile.manifest import NAME, read_manifest
+from hycal.pile.moves import undo_sort
+from hycal.pile.sorting import Decision, SortedImage, decide, new_manifest, sort_images
+from tests.pile.test_suggestion import pile
+
+
+def image(room: Path, name: str, content: str = "", label: str = "x/cat", place: str = "sorted") -> SortedImage:
+    """A file of the pile, and where it belongs."""
+    path = room / "pile" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content or name)
+    return SortedImage(name, hashlib.sha256(path.read_bytes()).digest(), Decision(place, label, 0.75))
+
+
+def run(room: Path, images: list[SortedImage], *, way="copy", layout="folders", csv=False, sidecars=False):
+    fresh = new_manifest(room / "pile", room / "out", way=way, layout=layout, csv=csv)
+    return sort_images(room / "out", fresh, images, sidecars=sidecars)
+
+
+def names(room: Path) -> set[str]:
+    """The files of the sorted folder, but its manifest and lock."""
+    return {name for name, (content, _) in tree(room / "out").items() if content and name != NAME}
+
+
+def test_the_surest_are_sorted_as_long_as_few_are_wrong() -> None:
+    X, y = pile(30, 30, 30, spread=1.0)
+    classifier = NCM().fit(X[y < 2][::3], y[y < 2][::3])
+    found = decide(classifier, X[y < 2], error=0.05, unknown=None)
+    sure = [one.probability for one in found if one.place == "sorted"]
+    unsure = [one.probability for one in found if one.place == "unsure"]
+    assert sure and unsure and min(sure) >= max(unsure) and 1.0 - np.mean(sure) <= 0.05
+    assert {one.place for one in decide(classifier, X[y < 2], error=0.5, unknown=None)} == {"sorted"}
+    strange = [one.place for one in decide(classifier, X[y == 2], error=0.5)]
+    assert strange.count("unknown") > 8
+
+
+def test_what_a_person_labelled_goes_there() -> None:
+    X, y = pile(10, 10)
+    classifier = NCM().fit(X, y)
+    assert decide(classifier, X[:2], error=0.5, known={1: 1})[1] == Decision("sorted", 1, 1.0)
+    assert decide(classifier, np.empty((0, X.shape[1]))) == []
+    with pytest.raises(HyCalError, match="error is 0"):
+        decide(classifier, X, error=0.0)
+
+
+@pytest.mark.parametrize("way", ["copy", "move", "link"])
+def test_names_are_kept_numbered_where_they_meet_and_restored(tmp_path: Path, way: str) -> None:
+    images = [image(tmp_path, "a/1.jpg"), image(tmp_path, "b/1.jpg"), image(tmp_path, "b/1.JPG")]
+    images += [image(tmp_path, "2.jpg", place="unsure"), image(tmp_path, "3.jpg", place="unknown")]
+    before = tree(tmp_path)
+    _, problems = run(tmp_path, images, way=way)
+    assert problems == []
+    assert names(tmp_path) == {"x/cat/1.jpg", "x/cat/1-2.jpg", "x/cat/1-3.JPG", "unsure/2.jpg", "unknown/3.jpg"}
+    assert (tmp_path / "out/x/cat/1-2.jpg").read_text() == "b/1.jpg"
+    assert (tmp_path / "pile/a/1.jpg").exists() == (way != "move")
+    assert undo_sort(tmp_path / "out")[1] == []
+    assert tree(tmp_path) == before
+
+
+def test_no_file_of_others_is_replaced_or_removed(tmp_path: Path) -> None:
+    (tmp_path / "out/x/cat").mkdir(parents=True)
+    (tmp_path / "out/x/cat/1.jpg").write_text("mine")
+    one = image(tmp_path, "1.jpg")
+    before = tree(tmp_path)
+    run(tmp_path, [one], way="move", sidecars=True)
+    assert (tmp_path / "out/x/cat/1.jpg").read_text() == "mine"
+    assert (tmp_path / "out/x/cat/1-2.jpg").read_text() == "1.jpg"
+    undo_sort(tmp_path / "out")
+    assert tree(tmp_path) == before
+
+
+def test_a_file_that_takes_the_place_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = image(tmp_path, "1.jpg")
+    write = moves.write_manifest
+
+    def write_and_take(out, manifest):
+        write(out, manifest)
+        (out / "x/cat").mkdir(parents=True, exist_ok=True)
+        (out / "x/cat/1.jpg").write_text("mine")
+
+    monkeypatch.setattr(moves, "write_manifest", write_and_take)
+    manifest, (problem,) = run(tmp_path, [one], way="move")
+    monkeypatch.undo()
+    assert "another content" in problem.reason and manifest.entries == ()
+    assert (tmp_path / "pile/1.jpg").exists() and (tmp_path / "out/x/cat/1.jpg").read_text() == "mine"
+    manifest, problems = run(tmp_path, [one], way="move")
+    assert not problems and manifest.entries[0].target == "x/cat/1-2.jpg"
+
+
+def test_the_same_command_goes_on_with_what_is_new(tmp_path: Path) -> None:
+    first = [image(tmp_path, "1.jpg")]
+    run(tmp_path, first)
+    manifest, problems = run(tmp_path, [*first, image(tmp_path, "2.jpg")])
+    assert [entry.source for entry in manifest.entries] == ["1.jpg", "2.jpg"] and not problems
+    assert names(tmp_path) == {"x/cat/1.jpg", "x/cat/2.jpg"}
+
+
+def test_a_new_image_under_the_name_of_a_moved_one_is_not_lost(tmp_path: Path) -> None:
+    run(tmp_path, [image(tmp_path, "1.jpg", "old")], way="move")
+    manifest = read_manifest(tmp_path / "out")
+    again = image(tmp_path, "1.jpg", "new")
+    moves.carry_out(tmp_path / "out", type(manifest)(**{**vars(manifest), "done": 0}))  # as after a kill at the end
+    assert (tmp_path / "pile/1.jpg").read_text() == "new"
+    run(tmp_path, [again], way="move")
+    assert (tmp_path / "out/x/cat/1-2.jpg").read_text() == "new"
+    _, (problem,) = undo_sort(tmp_path / "out")
+    assert "another file in its old place" in problem.reason
+    assert {path.read_text() for path in tmp_path.rglob("*.jpg")} == {"old", "new"}
+
+
+def test_a_copy_that_was_changed_stays(tmp_path: Path) -> None:
+    run(tmp_path, [image(tmp_path, "1.jpg"), image(tmp_path, "2.jpg")])
+    (tmp_path / "out/x/cat/1.jpg").write_text("edited")
+    _, (problem,) = undo_sort(tmp_path / "out")
+    assert problem.file.name == "1.jpg" and (tmp_path / "out/x/cat/1.jpg").read_text() == "edited"
+    assert not (tmp_path / "out/x/cat/2.jpg").exists() and (tmp_path / "out" / NAME).exists()
+    (tmp_path / "out/x/cat/1.jpg").unlink()
+    assert undo_sort(tmp_path / "out")[1] == [] and not (tmp_path / "out").exists()
+
+
+def test_an_image_that_changed_since_it_was_seen_is_not_copied(tmp_path: Path) -> None:
+    one = image(tmp_path, "1.jpg")
+    (tmp_path / "pile/1.jpg").write_text("another")
+    _, (problem,) = run(tmp_path, [one])
+    assert "changed after it was sorted" in problem.reason and names(tmp_path) == set()
+
+
+@pytest.mark.parametrize("code", [errno.EXDEV, errno.EPERM])
+def test_file_systems_without_second_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Between two file systems (EXDEV) an image is copied; where links are impossible (EPERM) it is renamed."""
+    link, inside = os.link, lambda path: "pile" in Path(path).parts[-3:]
+
+    def refuse(source, target, **options):
+        if code == errno.EPERM or inside(source) != inside(target):
+            raise OSError(code, os.strerror(code))
+        link(source, target, **options)
+
+    monkeypatch.setattr(os, "link", refuse)
+    images = [image(tmp_path, "1.jpg"), image(tmp_path, "2.jpg")]
+    before = tree(tmp_path)
+    _, problems = run(tmp_path, images, way="move")
+    assert (
+        not problems and names(tmp_path) == {"x/cat/1.jpg", "x/cat/2.jpg"} and not list((tmp_path / "pile").iterdir())
+    )
+    assert undo_sort(tmp_path / "out")[1] == [] and tree(tmp_path) == before
+
+
+def test_layouts_and_lists(tmp_path: Path) -> None:
+    images = [
+        image(tmp_path, "1.jpg"),
+        image(tmp_path, "2.jpg", label="y/cat"),
+        image(tmp_path, "3.jpg", place="unsure"),
+    ]
+    run(tmp_path, images, layout="coco", csv=True, sidecars=True)
+    tagged = {f"images/{number}.jpg{suffix}" for number in (1, 2) for suffix in ("", ".xmp")}
+    assert names(tmp_path) == {*tagged, "unsure/3.jpg", "sorted.csv", "annotations.json"}
+    coco = json.loads((tmp_path / "out/annotations.json").read_text())
+    assert [entry["file_name"] for entry in coco["images"]] == ["1.jpg", "2.jpg"]
+    assert [entry["name"] for entry in coco["categories"]] == ["x/cat", "y/cat"]
+    assert [entry["category_id"] for entry in coco["annotations"]] == [1, 2]
+    lines = (tmp_path / "out/sorted.csv").read_text().splitlines()
+    assert lines[1] == "1.jpg,images/1.jpg,sorted,x/cat,0.750000" and len(lines) == 4
+    sidecar = (tmp_path / "out/images/2.jpg.xmp").read_text()
+    assert "<rdf:li>cat</rdf:li>" in sidecar and "<rdf:li>y|cat</rdf:li>" in sidecar
+    undo_sort(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    run(tmp_path, images, layout="imagefolder")
+    assert names(tmp_path) == {"classes/x-cat/1.jpg", "classes/y-cat/2.jpg", "unsure/3.jpg"}
+
+
+def test_labels_of_strangers_name_no_other_folder(tmp_path: Path) -> None:
+    run(tmp_path, [image(tmp_path, "1.jpg", label="../../up"), image(tmp_path, "2.jpg", label="..")])
+    assert names(tmp_path) == {"%2E./..%2Fup/1.jpg".replace("..%2F", "%2E.%2F"), "%2E./2.jpg"}
+    with pytest.raises(HyCalError, match="Rename it"):
+        run(tmp_path, [image(tmp_path, "3.jpg", label="Unsure/cat")])
+
+
+def test_a_manifest_of_a_stranger_touches_nothing_outside(tmp_path: Path) -> None:
+    run(tmp_path, [image(tmp_path, "1.jpg")])
+    manifest = tmp_path / "out" / NAME
+    text = manifest.read_text()
+    for wrong in ("../pile/1.jpg", "/etc/passwd"):
+        manifest.write_text(text.replace("x/cat/1.jpg", wrong))
+        with pytest.raises(HyCalError, match="leaves its folder"):
+            undo_sort(tmp_path / "out")
+    manifest.write_text("{}")
+    with pytest.raises(HyCalError, match="no manifest of `hycal sort`"):
+        undo_sort(tmp_path / "out")
+    assert (tmp_path / "pile/1.jpg").exists() and (tmp_path / "out/x/cat/1.jpg").exists()
+
+
+def test_a_folder_is_not_sorted_into_itself(tmp_path: Path) -> None:
+    image(tmp_path, "1.jpg")
+    for out in ("pile/out", "."):
+        with pytest.raises(HyCalError, match="lie in each other"):
+            new_manifest(tmp_path / "pile", tmp_path / out, way="copy", layout="folders", csv=False)
+    with pytest.raises(HyCalError, match=f"has no {NAME}"):
+        undo_sort(tmp_path / "pile")
