@@ -36,6 +36,7 @@ from hycal.validation import Floats, unit_rows
 DEFAULT = HierarchicalHyCal
 _ERROR = 0.05
 _COVERAGE = 0.9
+_LEAST_INSIDE = 85.0  # percent, of prediction sets and of intervals that state 90
 _BEHIND = 0.3  # points of accuracy that the default method may be behind another
 _AGAIN = 10  # times as many draws where another method is ahead
 _NEVER = float("nan")
@@ -102,7 +103,7 @@ def trust_row(cell: Cell, values: Sequence[float]) -> str:
     few = cell.classes == 2 and cell.shots < 5
     most = 18.0 if cell.suite != "xd8" else 15.0 if few else 10.0
     row = f"{right:9.1f}{_starred(ece, ece > (8.0 if cell.shots == 1 else 6.0))}"
-    row += f"{_starred(covered, covered < 100.0 * _COVERAGE)}{size:6.1f}"
+    row += f"{_starred(covered, covered < _LEAST_INSIDE)}{size:6.1f}"
     if cell.shots == 1:
         return row
     row += f"{_starred(known, known > most)}{known_rule:7.1f}{_starred(others, others < 75.0)}{others_rule:7.1f}"
@@ -126,9 +127,10 @@ def estimates(cell: Cell) -> list[float]:
 
 
 def estimate_row(cell: Cell, values: Sequence[float]) -> str:
-    """Return a row with a star behind a coverage under 85%."""
+    """Return a row with a star behind each share that misses its target."""
     plain, width, planted, planted_width = values
-    return f"{_starred(plain, plain < 85)}{width:7.1f}{_starred(planted, planted < 85)}{planted_width:7.1f}"
+    row = f"{_starred(plain, plain < _LEAST_INSIDE)}{width:7.1f}"
+    return row + f"{_starred(planted, planted < _LEAST_INSIDE)}{planted_width:7.1f}"
 
 
 def others() -> list[str]:

@@ -183,13 +183,15 @@ def test_domains_are_found_without_names_where_held_out_samples_are_likelier_so(
 
 
 def test_one_shot_classes_differ_by_direction_alone():
-    """A class mean of one sample has a length by chance."""
+    """A class mean of one sample has a length by chance. The metric is that of the means, and the identity."""
     stream = Stream.synthetic(6, shots=[[1] * 5], width=12)
     step = replace(stream.steps[0], text={})
     fitted = learn(HierarchicalHyCal(), [step])
     means = fitted.snapshot().value.hierarchy.means.astype(float)
     u = means - means.mean(axis=0)
-    cosines = (stream.queries - means.mean(axis=0)) @ (u / np.linalg.norm(u, axis=1, keepdims=True)).T
+    P = np.linalg.inv(u.T @ u / np.mean(np.sum(u**2, axis=1)) + 2.0 * np.eye(12))
+    lengths = np.sqrt(np.einsum("cd,de,ce->c", u, P, u))
+    cosines = (stream.queries - means.mean(axis=0)) @ P @ u.T / lengths
     np.testing.assert_array_equal(fitted.predict(stream.queries), fitted.classes_[cosines.argmax(axis=1)])
     with_text = learn(HierarchicalHyCal(), stream.steps).snapshot().value.weights.classes[0]
     np.testing.assert_array_equal(with_text > 0, [False, True, False, True, False])

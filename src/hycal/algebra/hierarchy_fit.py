@@ -32,6 +32,7 @@ from hycal.state.records import ClassRecord, Records
 from hycal.validation import Doubles, Floats
 
 _ROUNDING = 1e-10  # least share of the identity that keeps W0 positive definite
+_IDENTITY_OF_MEANS = 2.0  # of the squared offset of a class mean: identity beside the scatter of means
 _BETWEEN_STRENGTH = 0.25  # classes per dimension that the isotropic part of B is worth
 _LEAST_BETWEEN = 1e-3  # least variance of class means, in units of the variance within classes
 
@@ -108,12 +109,24 @@ class _Within:
     def of(cls, moments: Sequence[_Moments], tau: float, ridge: float) -> _Within:
         v, d = max(sum(part.freedom for part in moments), 1), len(moments[0].centre)
         variance = sum(float(np.trace(part.scatter)) for part in moments) / v
-        if variance <= NO_SPREAD:  # no class has two different samples: take the variance of a unit vector
-            return cls(np.eye(d) / d, tau, 0.0)
+        if variance <= NO_SPREAD:
+            return cls(_covariance_of_means(moments[0].offsets) if len(moments) == 1 else np.eye(d) / d, tau, 0.0)
         influence = (1.0 - ridge) / v
         W0 = influence * np.sum([part.scatter for part in moments], axis=0)
         W0.flat[:: d + 1] += max(ridge, _ROUNDING) * variance / d
         return cls(W0, tau, influence)
+
+
+def _covariance_of_means(offsets: Doubles) -> Doubles:
+    """Return what stands for W0 in one domain where no class has two different samples, with the trace 1.
+
+    Samples are taken to vary within classes as class means do, whose mean squared offset is the unit here. Several
+    domains need the identity: they are told apart by class means, which would not differ much in such a space.
+    """
+    W0: Doubles = offsets.T @ offsets / max(float(np.mean(np.sum(offsets**2, axis=1))), NO_SPREAD)
+    W0.flat[:: len(W0) + 1] += _IDENTITY_OF_MEANS
+    W0 /= np.trace(W0)
+    return W0
 
 
 def _prior(moments: Sequence[_Moments], within: _Within) -> Prior:

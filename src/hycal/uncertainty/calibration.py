@@ -52,9 +52,9 @@ _CLOSE = 1e-7  # of log T
 class TemperaturePrior:
     """The prior of log T: normal around log T0, with the precision `strength`."""
 
-    level: float = 0.0647
-    separation: float = -0.489
-    shots: float = -0.311
+    level: float = 0.0605
+    separation: float = -0.476
+    shots: float = -0.245
     strength: float = 20.0
 
     def centre(self, method: ScoringMethod, derived: Any, records: Records) -> float:
