@@ -1,8 +1,8 @@
-"""The data on which the constants of HierarchicalHyCal's kernel, groups and small covariances were fixed.
+"""The data on which the constants of HierarchicalHyCal's kernel, groups and covariances were fixed.
 
 Other tables of `benchmarks.hierarchical` never ask these images: the validation images of aircraft and flowers, the
-training images of sun397, the training images of the eight disciplines in ViT-B/16, and the digits that come before the
-queries of the table of pixels. Each is split into shots and queries.
+training images of sun397, the training images of the eight disciplines in ViT-B/16 and of two of them as pixels, and
+the digits that come before the queries of the table of pixels. Each is split into shots and queries.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 from sklearn.datasets import load_digits
 
 from benchmarks.domains import Domain, data_folder
@@ -50,12 +51,33 @@ def _pixels(shots: int, seed: int) -> Domain:
     return _split("digits", unit_rows(X[:797]), y[:797], shots, seed)
 
 
+def _by_writer(shots: int, seed: int) -> Domain:
+    """Draw shots from one half of the digits and ask the other; neighbours are by the same writer."""
+    X, y = load_digits(return_X_y=True)
+    X, halves = unit_rows(X[:797]), (np.arange(400), np.arange(400, 797))
+    learn, ask = halves if seed % 2 == 0 else halves[::-1]
+    drawn = _split("digits", X[learn], y[learn], shots, seed)
+    return replace(drawn, queries=X[ask], answers=np.array([f"digits/{label:03d}" for label in y[ask]]))
+
+
+def _as_pixels(discipline: str, side: int, shots: int, seed: int) -> Domain:
+    """Return the training images of a discipline, side x side grey pixels each."""
+    classes = sorted((data_folder() / "xd8-images" / discipline / "train").iterdir())
+    files = [(file, number) for number, folder in enumerate(classes) for file in sorted(folder.iterdir())]
+    small = [Image.open(file).convert("L").resize((side, side), Image.Resampling.BOX) for file, _ in files]
+    X = unit_rows(np.stack([np.asarray(image, np.float32).reshape(-1) for image in small]))
+    return _split(discipline, X, np.array([number for _, number in files]), shots, seed)
+
+
 #: Streams by name; each draws its domains by a seed.
 STREAMS: Mapping[str, Draw] = {
     "aircraft 16": lambda seed: [_stored("clip-vitb32/aircraft", "val", 16, seed)],
     "flowers 5": lambda seed: [_stored("clip-vitb32/flowers", "val", 5, seed)],
     "sun397 5": lambda seed: [_stored("clip-vitb32/sun397", "train", 5, seed)],
     "pixels 10": lambda seed: [_pixels(10, seed)],
+    "writers 25": lambda seed: [_by_writer(25, seed)],
+    "MNIST 8x8 30": lambda seed: [_as_pixels("digit", 8, 30, seed)],
+    "medical 8x8 30": lambda seed: [_as_pixels("medical", 8, 30, seed)],
     "eight 3": lambda seed: [_stored(f"clip-vitb16/{name}", "train", 3, seed) for name in _DISCIPLINES],
     "eight 12": lambda seed: [_stored(f"clip-vitb16/{name}", "train", 12, seed) for name in _DISCIPLINES],
 }
@@ -68,7 +90,7 @@ def _nameless(domains: Sequence[Domain]) -> list[Domain]:
 def development_table() -> None:
     """Print accuracy and calibration error with and without each part, means of seeds."""
     print(f"\nDevelopment data: accuracy, and calibration error, means of seeds {SEEDS[:2]}")
-    print(f"{'':22}" + "".join(f"{name:>14}{'ECE':>6}" for name in STREAMS), flush=True)
+    print(f"{'':22}" + "".join(f"{name:>16}{'ECE':>6}" for name in STREAMS), flush=True)
     rows: Mapping[str, Callable[[Draw, int], tuple[float, float]]] = {
         "whole": partial(_cell, part="whole"),
         "without kernel": partial(_cell, part="without kernel"),
@@ -79,7 +101,7 @@ def development_table() -> None:
     }
     for row, cell in rows.items():
         means = [np.mean([cell(draw, seed) for seed in SEEDS[:2]], axis=0) for draw in STREAMS.values()]
-        print(f"{row:22}" + "".join(f"{accuracy:14.1f}{error:6.1f}" for accuracy, error in means), flush=True)
+        print(f"{row:22}" + "".join(f"{accuracy:16.1f}{error:6.1f}" for accuracy, error in means), flush=True)
 
 
 def _cell(
