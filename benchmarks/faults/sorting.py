@@ -26,9 +26,9 @@ _LINES = 40  # executed lines of the writing modules for each image, about
 Tree = dict[str, tuple[bytes, int]]
 
 
-def write_pile(room: Path) -> None:
+def write_pile(room: Path, images: int = IMAGES) -> None:
     """Write the folder to sort: two folders with files of the same names."""
-    for number in range(IMAGES):
+    for number in range(images):
         path = room / "pile" / "ab"[number % 2] / f"{number // 2}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(hashlib.sha256(str(number).encode()).digest() * 300)

@@ -22,7 +22,7 @@ from hycal.commands._pile import Pile, PileFolder, classifier_of, open_pile, pro
 from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
-    from hycal.pile.discovery import Group
+    from hycal.pile.discovery import ImageGroup
     from hycal.project import Project
 
 
@@ -96,7 +96,7 @@ def _wanted(names: list[str]) -> dict[int, str]:
     return found
 
 
-def _teach(project: Project, pile: Pile, groups: list[Group], wanted: dict[int, str], *, as_json: bool) -> None:
+def _teach(project: Project, pile: Pile, groups: list[ImageGroup], wanted: dict[int, str], *, as_json: bool) -> None:
     """Learn groups as classes, in one step."""
     from hycal.project.learner import Learner
 

@@ -25,11 +25,11 @@ def find_command(
     folder: PileFolder,
     what: Annotated[str, typer.Argument(metavar="IMAGE|CLASS|TEXT", help="An image file, a class, or some words.")],
     most: Annotated[int, typer.Option(min=1, help="How many images to show.")] = 20,
+    as_json: Json = False,
+    quiet: Quiet = False,
     encoder: ModelEncoder = None,
     weights: Weights = None,
     cache: CacheFolder = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
 ) -> None:
     """Find images of a folder: those like an image, those of a class, or those that words describe; the best first.
 

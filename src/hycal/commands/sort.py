@@ -31,7 +31,7 @@ from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
     from hycal.embedding import Skipped
-    from hycal.pile.manifest import Entry, Layout, Manifest, Way
+    from hycal.pile.manifest import Layout, Manifest, PlannedMove, Way
     from hycal.pile.moves import Problem
     from hycal.pile.sorting import SortedImage
     from hycal.project import Project
@@ -59,12 +59,12 @@ def sort_command(
     as_csv: Annotated[bool, typer.Option("--csv", help="Also write OUT/sorted.csv, a line for each image.")] = False,
     xmp: Annotated[bool, typer.Option("--xmp", help="Also write x.jpg.xmp: keywords for photo programs.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and touch nothing.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    strict: StrictSkips = False,
     encoder: ModelEncoder = None,
     weights: Weights = None,
     cache: CacheFolder = None,
-    quiet: Quiet = False,
-    strict: StrictSkips = False,
-    as_json: Json = False,
 ) -> None:
     """Sort the images of a folder into class folders, with those that fit no class and the doubtful ones aside.
 
@@ -197,7 +197,7 @@ def _watching(what: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
 def _report(
     out: Path,
     manifest: Manifest,
-    new: Sequence[Entry],
+    new: Sequence[PlannedMove],
     problems: Sequence[Problem],
     skipped: Sequence[Skipped],
     *,

@@ -21,11 +21,11 @@ def suggest_command(
     folder: PileFolder,
     most: Annotated[int, typer.Option(min=1, help="How many images to suggest.")] = 20,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: file, an empty label to fill in, a guess.")] = False,
+    as_json: Json = False,
     encoder: ModelEncoder = None,
     weights: Weights = None,
     cache: CacheFolder = None,
     quiet: Quiet = False,
-    as_json: Json = False,
 ) -> None:
     """Say which images of a folder to label next, the most useful first.
 

@@ -74,7 +74,7 @@ def discover(X: npt.ArrayLike, classifier: IncrementalClassifier | None = None, 
 
 
 @dataclass(frozen=True)
-class Group:
+class ImageGroup:
     """A group: its number, its rows, the most typical first, and the mean cosine of two of its images."""
 
     number: int
@@ -82,7 +82,7 @@ class Group:
     similarity: float
 
 
-def describe_groups(X: npt.ArrayLike, groups: Groups) -> list[Group]:
+def describe_groups(X: npt.ArrayLike, groups: Groups) -> list[ImageGroup]:
     """Return the groups with their rows, in order of their numbers."""
     rows, found = check_samples(X, width=None, owner="describe_groups"), []
     for number in range(int(groups.max(initial=-1)) + 1):
@@ -91,7 +91,7 @@ def describe_groups(X: npt.ArrayLike, groups: Groups) -> list[Group]:
         n = len(own)
         alike = (float(total @ total) - n) / (n * (n - 1)) if n > 1 else 1.0
         typical = own[np.argsort(-(rows[own] @ total), kind="stable")]
-        found.append(Group(number, tuple(typical.tolist()), alike))
+        found.append(ImageGroup(number, tuple(typical.tolist()), alike))
     return found
 
 
@@ -111,7 +111,7 @@ def _new_groups(rows: Floats, classifier: IncrementalClassifier, error: float) -
     groups = np.full(len(rows), -1, np.intp)
     if len(strange) < _LEAST:
         return groups
-    space = _WhiteSpace.of(classifier.records_.seen, rows[strange].mean(axis=0, dtype=np.float64))
+    space = _LearnedSpace.of(classifier.records_.seen, rows[strange].mean(axis=0, dtype=np.float64))
     linked = _some(strange)
     z = space(rows[linked])
     cut = fcluster(linkage(z, "average", metric="cosine"), space.cut, "distance")
@@ -167,7 +167,7 @@ def _directions(rows: npt.NDArray[np.floating]) -> Doubles:
 
 
 @dataclass(frozen=True, eq=False)
-class _WhiteSpace:
+class _LearnedSpace:
     """The white space of the learned classes: centre m, matrix W^(-1/2), directions of the class means, and the cut."""
 
     centre: Doubles
@@ -176,7 +176,7 @@ class _WhiteSpace:
     cut: float
 
     @classmethod
-    def of(cls, records: Records, strange: Doubles) -> _WhiteSpace:
+    def of(cls, records: Records, strange: Doubles) -> _LearnedSpace:
         """Return the space of learned classes; `strange` is the mean of the images that fit none."""
         samples = [record.samples.rows.astype(np.float64) for record in records.ordered]
         deviations = np.concatenate([own - own.mean(axis=0) for own in samples])

@@ -9,7 +9,7 @@ from typing import Any
 from PIL import Image
 
 from hycal.escaping import csv_line, html_text, json_text
-from hycal.pile.manifest import Entry, Manifest
+from hycal.pile.manifest import Manifest, PlannedMove
 
 CSV, COCO = "sorted.csv", "annotations.json"
 SIDECAR = ".xmp"
@@ -40,7 +40,7 @@ def lists_of(out: Path, manifest: Manifest) -> dict[str, bytes]:
     return {name: writers[name](out, manifest) for name in manifest.written}
 
 
-def sidecar_of(entry: Entry) -> bytes:
+def sidecar_of(entry: PlannedMove) -> bytes:
     """Return the sidecar file of an image: domain and class as keywords, and as a path of keywords."""
     names = [name for name in entry.label.split("/", 1) if name]
     keywords = "".join(f"<rdf:li>{html_text(name)}</rdf:li>" for name in names)

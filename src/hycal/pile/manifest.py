@@ -29,7 +29,7 @@ _MARK = b'{"hycal-sort": 1,'
 
 
 @dataclass(frozen=True)
-class Entry:
+class PlannedMove:
     """One image.
 
     Attributes
@@ -75,7 +75,7 @@ class Manifest:
         Lists that hycal wrote into the sorted folder: a CSV table, COCO annotations.
     done : int
         So many of the first entries are in place; a run that was killed may have placed some of the others.
-    entries : tuple of Entry
+    entries : tuple of PlannedMove
     """
 
     folder: Path
@@ -84,7 +84,7 @@ class Manifest:
     made: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     done: int = 0
-    entries: tuple[Entry, ...] = field(default=(), repr=False)
+    entries: tuple[PlannedMove, ...] = field(default=(), repr=False)
 
 
 def read_manifest(out: Path) -> Manifest | None:
@@ -108,7 +108,7 @@ def read_manifest(out: Path) -> Manifest | None:
 
 
 def _manifest(head: dict[str, Any], entries: Sequence[dict[str, Any]]) -> Manifest:
-    found = tuple(Entry(**entry) for entry in entries)
+    found = tuple(PlannedMove(**entry) for entry in entries)
     made, written = (tuple(map(str, head[name])) for name in ("made", "written"))
     for path in (*made, *written, *(path for entry in found for path in (entry.target, entry.sidecar, entry.source))):
         _check_inside(path)

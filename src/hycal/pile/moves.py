@@ -18,7 +18,7 @@ from pathlib import Path
 
 from hycal.errors import HyCalError
 from hycal.pile.lists import MARKS, lists_of, sidecar_of
-from hycal.pile.manifest import NAME, Entry, Manifest, read_manifest, write_manifest
+from hycal.pile.manifest import NAME, Manifest, PlannedMove, read_manifest, write_manifest
 from hycal.storage.atomic import check_replaceable, clear_drafts, sync_folder, write_whole
 from hycal.storage.locks import hold_lock
 
@@ -121,14 +121,14 @@ def _take_back(out: Path, manifest: Manifest, watch: Watch | None) -> list[Probl
     return problems
 
 
-def _copy(source: Path, target: Path, entry: Entry, out: Path) -> None:
+def _copy(source: Path, target: Path, entry: PlannedMove, out: Path) -> None:
     if os.path.lexists(target):
         _check_own(target, entry)
         return
     _install(_copied(source, entry, out), target)
 
 
-def _move(source: Path, target: Path, entry: Entry, out: Path) -> None:
+def _move(source: Path, target: Path, entry: PlannedMove, out: Path) -> None:
     if not os.path.lexists(source):
         if not os.path.lexists(target):
             raise OSError("it is gone, and not in its new place either")
@@ -143,18 +143,18 @@ def _move(source: Path, target: Path, entry: Entry, out: Path) -> None:
     _rename(source, target, entry, out)
 
 
-def _link(source: Path, target: Path, entry: Entry, out: Path) -> None:
+def _link(source: Path, target: Path, entry: PlannedMove, out: Path) -> None:
     if not _is_link(target, source):
         target.symlink_to(source)
 
 
-def _remove_copy(source: Path, target: Path, entry: Entry, out: Path) -> None:
+def _remove_copy(source: Path, target: Path, entry: PlannedMove, out: Path) -> None:
     if os.path.lexists(target):
         _check_own(target, entry)
         target.unlink()
 
 
-def _move_back(source: Path, target: Path, entry: Entry, out: Path) -> None:
+def _move_back(source: Path, target: Path, entry: PlannedMove, out: Path) -> None:
     if not os.path.lexists(target):
         if not os.path.lexists(source):
             raise OSError("it is gone, and not in its old place either")
@@ -168,14 +168,14 @@ def _move_back(source: Path, target: Path, entry: Entry, out: Path) -> None:
     _rename(target, source, None, out)
 
 
-def _remove_link(source: Path, target: Path, entry: Entry, out: Path) -> None:
+def _remove_link(source: Path, target: Path, entry: PlannedMove, out: Path) -> None:
     if _is_link(target, source):
         target.unlink()
     elif os.path.lexists(target):
         raise OSError("it is no longer the link that was made")
 
 
-_Step = Callable[[Path, Path, Entry, Path], None]
+_Step = Callable[[Path, Path, PlannedMove, Path], None]
 _PLACING: dict[str, _Step] = {"copy": _copy, "move": _move, "link": _link}
 _TAKING_BACK: dict[str, _Step] = {"copy": _remove_copy, "move": _move_back, "link": _remove_link}
 
@@ -184,7 +184,7 @@ def _is_link(target: Path, source: Path) -> bool:
     return target.is_symlink() and target.readlink() == source
 
 
-def _rename(source: Path, target: Path, entry: Entry | None, out: Path) -> None:
+def _rename(source: Path, target: Path, entry: PlannedMove | None, out: Path) -> None:
     """Move a file without replacing another; `entry` has the hash that a copy must have, if it is known."""
     try:
         _install(source, target)
@@ -215,7 +215,7 @@ def _install(part: Path, target: Path) -> None:
         part.unlink()
 
 
-def _copied(source: Path, entry: Entry | None, room: Path) -> Path:
+def _copied(source: Path, entry: PlannedMove | None, room: Path) -> Path:
     """Return a copy in a hidden folder of `room`, with times and permissions; refuse a file that changed since."""
     part = room / _PARTS / "content"
     part.parent.mkdir(exist_ok=True)
@@ -249,7 +249,7 @@ def _remove_own(path: Path, content: bytes) -> None:
         path.unlink()
 
 
-def _check_own(target: Path, entry: Entry) -> None:
+def _check_own(target: Path, entry: PlannedMove) -> None:
     if target.is_symlink() or not target.is_file() or _hash(target) != entry.sha256:
         raise OSError(f"{target} has another content than the image that was sorted")
 

@@ -19,7 +19,7 @@ from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
 from hycal.escaping import file_name
 from hycal.pile.lists import COCO, CSV, MARKS, SIDECAR
-from hycal.pile.manifest import Entry, Layout, Manifest, Way, read_manifest
+from hycal.pile.manifest import Layout, Manifest, PlannedMove, Way, read_manifest
 from hycal.pile.moves import Problem, Watch, carry_out, sorting
 from hycal.storage.atomic import check_replaceable
 from hycal.uncertainty.unknown import check_share, rejected
@@ -160,7 +160,7 @@ def extended(manifest: Manifest, out: Path, images: Sequence[SortedImage], *, si
     return replace(manifest, entries=(*manifest.entries, *entries), made=made)
 
 
-def _plan(manifest: Manifest, out: Path, images: Sequence[SortedImage], sidecars: bool) -> list[Entry]:
+def _plan(manifest: Manifest, out: Path, images: Sequence[SortedImage], sidecars: bool) -> list[PlannedMove]:
     names = _Names(out, {path for entry in manifest.entries for path in (entry.target, entry.sidecar)})
     folders = _folders(manifest.layout, [image.decision.label for image in images])
     entries = []
@@ -170,7 +170,9 @@ def _plan(manifest: Manifest, out: Path, images: Sequence[SortedImage], sidecars
         tag = SIDECAR if sidecars and found.place == SORTED else ""
         target = names.free(folder / PurePosixPath(image.source).name, tag)
         hash_, sidecar = image.key.hex(), target + tag if tag else ""
-        entries.append(Entry(image.source, target, hash_, found.place, str(found.label), found.probability, sidecar))
+        entries.append(
+            PlannedMove(image.source, target, hash_, found.place, str(found.label), found.probability, sidecar)
+        )
     return entries
 
 
@@ -214,7 +216,7 @@ class _Names:
             number += 1
 
 
-def _missing(out: Path, manifest: Manifest, entries: Sequence[Entry]) -> list[str]:
+def _missing(out: Path, manifest: Manifest, entries: Sequence[PlannedMove]) -> list[str]:
     """Return the folders that are not there yet, parents first."""
     above = {str(parent) for entry in entries for parent in PurePosixPath(entry.target).parents}
     new = (name for name in above if name not in manifest.made and not (out / name).is_dir())
