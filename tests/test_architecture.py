@@ -127,3 +127,9 @@ def test_no_class_name_stands_twice():
     texts = [path.read_text() for path in SOURCE.rglob("*.py")]
     counts = Counter(name for text in texts for name in re.findall(r"^class ([A-Za-z]\w*)", text, re.MULTILINE))
     assert [name for name, count in counts.items() if count > 1] == []
+
+
+def test_no_file_is_longer_than_reads_well():
+    most = {SOURCE / "base.py": 450}
+    lengths = {path: len(path.read_text().splitlines()) for path in SOURCE.rglob("*.py")}
+    assert {path.name: length for path, length in lengths.items() if length > most.get(path, 350)} == {}

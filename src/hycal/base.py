@@ -64,8 +64,7 @@ class IncrementalClassifier(Estimator):
 
     A method stores its parameters in `__init__`, declares their valid values in `_parameter_constraints` as
     scikit-learn's estimators do, and implements `derive` and `score_rows`. All else is inherited, and the laws in
-    `hycal.testing` hold by construction as long as `derive` depends on the records alone. What else can be said of a
-    method is said in its class, by the attributes and hooks below; CONTRIBUTING.md shows how to write one.
+    `hycal.testing` hold as long as `derive` depends on the records alone. CONTRIBUTING.md shows how to write a method.
 
     Attributes
     ----------
@@ -156,7 +155,7 @@ class IncrementalClassifier(Estimator):
                 f"{machine_bytes() / 2**30:,.0f}. Nothing was computed; choose smaller parameters."
             )
         if records.memo:
-            raise HyCalError(f"{type(self).__name__} remembers nothing beside the samples, but found {records.memo}.")
+            raise HyCalError(f"{type(self).__name__} remembers samples alone, but found the memo {records.memo}.")
 
     def least_bytes(self, records: Records) -> int:
         """Return how much `derive` allocates at least, where a parameter decides it and not the records alone."""
@@ -210,8 +209,8 @@ class IncrementalClassifier(Estimator):
 
     def forget(self, labels: Any) -> Self:
         """Forget one label, or several: afterwards the model is the one that never saw them."""
-        wanted = [labels] if isinstance(labels, str | int | float | np.generic) else list(labels)
-        self.install(self.records_.forget(check_label(label) for label in wanted))
+        wanted = [labels] if isinstance(labels, str | int | float | np.generic) else labels
+        self.install(self.records_.forget(map(check_label, wanted)))
         return self
 
     def unlearn(self, X: npt.ArrayLike, y: Any) -> Self:
@@ -345,10 +344,9 @@ class IncrementalClassifier(Estimator):
 
     def leaves_out_quickly(self) -> bool:
         """Whether `leave_one_out` has a closed form or derives a few models; if not, it derives one for each sample."""
-        snapshot = self.snapshot()
-        records = snapshot.records
+        value, records = self.snapshot().value, self.records_
         rows = spread_rows(records, np.arange(len(records.counts)), 1)
-        return not len(rows) or leaves_out_quickly(self, snapshot.value, records, Selection.of(records, rows))
+        return not len(rows) or leaves_out_quickly(self, value, records, Selection.of(records, rows))
 
     def check_queries(self, X: npt.ArrayLike) -> Floats:
         """Return queries as unit rows of the model's width, or say what is wrong with them."""

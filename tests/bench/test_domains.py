@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 import hycal.encoders
 from hycal import HyCalError
-from hycal.bench.domains import embed_domain, is_embedded, load_domains, read_domain, write_domain
+from hycal.bench.domains import load_domains, read_domain, write_domain
+from hycal.bench.embedding import embed_domain, is_embedded
 from hycal.bench.settings import read_setting
 from hycal.commands.bench import app
 from hycal.data.catalog import list_datasets

@@ -298,11 +298,8 @@ def _members(hierarchy: Hierarchy, number: int, everything: Selection) -> Select
 
 def _held_out_more(derived: Posterior, number: int, everything: Selection, samples: Selection) -> dict[str, Floats]:
     """Return the same as `_more` of samples, each without itself."""
-    evidence, kernel, covariances = (
-        _more(derived, number, samples.X),
-        derived.kernels[number],
-        derived.covariances[number],
-    )
+    evidence = _more(derived, number, samples.X)
+    kernel, covariances = derived.kernels[number], derived.covariances[number]
     own = np.flatnonzero(derived.hierarchy.domain_of[samples.own] == number)
     if kernel is not None:
         members = _members(derived.hierarchy, number, everything)
@@ -349,6 +346,5 @@ def _domain_weight(records: Records, everything: Selection, hierarchy: Hierarchy
         return _DOMAIN_WEIGHT
     rows = [spread_rows(records, domain.columns, _HELD_OUT_OF_DOMAIN) for domain in hierarchy.domains]
     samples = everything.at(np.concatenate(rows))
-    energies = held_out_energies(hierarchy, samples)
-    own = hierarchy.domain_of[samples.own]
+    energies, own = held_out_energies(hierarchy, samples), hierarchy.domain_of[samples.own]
     return float(fit_weights(energies[None], own, Penalty(np.array([_DOMAIN_WEIGHT]), _PENALTY))[0])

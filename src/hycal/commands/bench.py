@@ -120,7 +120,8 @@ def embed_command(
 
     Example: hycal bench embed high-scale --root ~/data --out embeddings
     """
-    from hycal.bench.domains import embed_domain, find_copy, is_embedded, write_domain
+    from hycal.bench.domains import write_domain
+    from hycal.bench.embedding import embed_domain, find_copy, is_embedded
     from hycal.embedding import EmbeddingCache
     from hycal.embedding.cache import embeddings_folder
     from hycal.encoders import load_encoder

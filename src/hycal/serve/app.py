@@ -23,7 +23,7 @@ from hycal.serve.bodies import EMBEDDINGS, PREFIX, body_limits
 from hycal.serve.compaction import compacting
 from hycal.serve.embeddings import EmbeddingsEndpoint
 from hycal.serve.routes import router
-from hycal.serve.schemas import json_text
+from hycal.serve.schemas import whole_unicode
 from hycal.serve.security import Access, Guard
 from hycal.serve.serializers import PlainJson
 from hycal.serve.service import Service, UnknownImageError
@@ -100,7 +100,7 @@ def _with_short_cut(app: ASGIApp, embeddings: EmbeddingsEndpoint) -> ASGIApp:
 
 def _handler(status: int) -> Callable[[Request, Any], Awaitable[Response]]:
     async def respond(request: Request, error: Exception) -> Response:
-        return PlainJson({"detail": json_text(str(error))}, status_code=status)
+        return PlainJson({"detail": whole_unicode(str(error))}, status_code=status)
 
     return respond
 
@@ -127,7 +127,7 @@ async def _describe_faults(request: Request, error: RequestValidationError) -> R
 
 
 def _describe_place(step: str | int) -> str | int:
-    return json_text(step[:LONGEST_PLACE]) if isinstance(step, str) else step
+    return whole_unicode(step[:LONGEST_PLACE]) if isinstance(step, str) else step
 
 
 _HANDLERS: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {

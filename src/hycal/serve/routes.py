@@ -11,7 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from hycal._version import __version__
 from hycal.errors import HyCalError
 from hycal.project import Receipt, find_class
-from hycal.serve import schemas
+from hycal.serve import requests, schemas
 from hycal.serve.batching import ANSWERING, EMBEDDING, run_on
 from hycal.serve.bodies import EMBEDDINGS, NPY, PREFIX, EmbeddingsIn, FoldersIn, LearnIn, json_schema, parse_json
 from hycal.serve.embeddings import TOP
@@ -143,7 +143,7 @@ async def classify(
 
 @router.post("/answers", summary="Classify images that were sent before")
 async def answers(
-    service: TheService, body: schemas.AnswersIn, top: Top = TOP, why: Why = False, unknown: Unknown = None
+    service: TheService, body: requests.AnswersIn, top: Top = TOP, why: Why = False, unknown: Unknown = None
 ) -> schemas.AnswersOut:
     """An image that the server does not have any more has a problem instead of candidates."""
     return await run_on(ANSWERING, _answer_again, service, body.images, top, why, unknown)
@@ -190,7 +190,7 @@ async def learn(service: TheService, request: Request) -> schemas.ChangeOut:
 
 @router.post("/correct", summary="Say what an image shows")
 async def correct(
-    service: TheService, body: schemas.CorrectIn, top: Top = TOP, why: Why = False
+    service: TheService, body: requests.CorrectIn, top: Top = TOP, why: Why = False
 ) -> schemas.CorrectionOut:
     """The image is learned as `label`, and forgotten as anything else."""
     changed = await run_in_threadpool(_change, service, lambda: service.correct(body.image, body.label))
@@ -198,13 +198,13 @@ async def correct(
 
 
 @router.post("/rename", summary="Rename a class or a domain")
-def rename(service: TheService, body: schemas.RenameIn) -> schemas.ChangeOut:
+def rename(service: TheService, body: requests.RenameIn) -> schemas.ChangeOut:
     """Only the name changes: the scores stay as they are."""
     return _change(service, lambda: service.rename(body.old, body.new))
 
 
 @router.post("/forget", summary="Forget a class, a domain or an image, exactly")
-def forget(service: TheService, body: schemas.ForgetIn) -> schemas.ChangeOut:
+def forget(service: TheService, body: requests.ForgetIn) -> schemas.ChangeOut:
     """The model is then the one that never saw the images."""
     target = body.name if body.image is None else bytes.fromhex(body.image)
     assert target is not None
@@ -212,13 +212,13 @@ def forget(service: TheService, body: schemas.ForgetIn) -> schemas.ChangeOut:
 
 
 @router.post("/undo", summary="Take the last change back")
-def undo(service: TheService, body: schemas.UndoIn | None = None) -> schemas.ChangeOut:
+def undo(service: TheService, body: requests.UndoIn | None = None) -> schemas.ChangeOut:
     """With `only_if`, only if the model is still the one of that hash."""
     return _change(service, lambda: service.undo(only_if=None if body is None else body.only_if))
 
 
 @router.post("/redo", summary="Make the change again that the last undo took back")
-def redo(service: TheService, body: schemas.UndoIn | None = None) -> schemas.ChangeOut:
+def redo(service: TheService, body: requests.UndoIn | None = None) -> schemas.ChangeOut:
     """With `only_if`, only if the model is still the one of that hash."""
     return _change(service, lambda: service.redo(only_if=None if body is None else body.only_if))
 
@@ -237,13 +237,13 @@ def trial(service: TheService, method: Annotated[str, Query(max_length=200)]) ->
 
 
 @router.post("/method", summary="Change the method of the model")
-def method(service: TheService, body: schemas.MethodIn) -> schemas.ChangeOut:
+def method(service: TheService, body: requests.MethodIn) -> schemas.ChangeOut:
     """The same images under another method: nothing is embedded again, and undo takes it back."""
     return _change(service, lambda: service.change_method(body.method))
 
 
 @router.post("/encoder", summary="Change the encoder of a model that has learned nothing yet")
-def encoder(service: TheService, body: schemas.EncoderIn) -> schemas.ChangeOut:
+def encoder(service: TheService, body: requests.EncoderIn) -> schemas.ChangeOut:
     """An encoder whose weights are installed. A model that has learned something keeps its own."""
     return _change(service, lambda: service.change_encoder(body.encoder))
 

@@ -1,7 +1,6 @@
-"""What clients send and receive, as the OpenAPI document describes it.
+"""What clients receive, as the OpenAPI document describes it; `requests` has what they send.
 
-A request ends in `In` and refuses fields that are not described; `bodies` has those that may be large. A response ends
-in `Out`. Pydantic reads it from the attributes of the project's own dataclasses: a field has the name of the attribute,
+Pydantic reads a response from the attributes of the project's own dataclasses: a field has the name of the attribute,
 or an alias says where it is.
 """
 
@@ -9,85 +8,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-
-from hycal.serve.bodies import MOST_IMAGES_AGAIN
-
-ImageHash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Content hash of an image, hexadecimal.")]
-ModelHash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Hash of a model, hexadecimal.")]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
 
-class RequestBody(BaseModel):
-    """The body of a request. A field that is not described is an error."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class AnswersIn(RequestBody):
-    """Images that were sent before."""
-
-    images: Annotated[list[ImageHash], Field(max_length=MOST_IMAGES_AGAIN)]
-
-
-class CorrectIn(RequestBody):
-    """An image, and the class that it shows."""
-
-    image: ImageHash
-    label: Name
-
-
-class RenameIn(RequestBody):
-    """A class or a domain, and its new name."""
-
-    old: Name
-    new: Name
-
-
-class UndoIn(RequestBody):
-    """The model whose last change is undone, as its receipt has it in `after`; of a redo, the undo. By default any."""
-
-    only_if: ModelHash | None = None
-
-
-class MethodIn(RequestBody):
-    """The method that the model will have."""
-
-    method: Name
-
-
-class EncoderIn(RequestBody):
-    """The encoder that a model will have that has learned nothing yet."""
-
-    encoder: Name
-
-
-class ForgetIn(RequestBody):
-    """A class or a domain by name, or one image by its content hash. `for_good` leaves nothing to undo."""
-
-    name: Name | None = None
-    image: ImageHash | None = None
-    for_good: bool = False
-
-    @model_validator(mode="after")
-    def _check_one_target(self) -> ForgetIn:
-        if (self.name is None) == (self.image is None):
-            raise ValueError("say either the name of a class or domain, or one image")
-        return self
-
-
-def json_text(given: str) -> str:
+def whole_unicode(given: str) -> str:
     """Return text of a file system or of a client as JSON can carry it: a lone surrogate becomes a question mark."""
     return given.encode("utf-8", "replace").decode()
 
 
-def _hexadecimal(value: str | bytes) -> str:
-    return value.hex() if isinstance(value, bytes) else value
-
-
-Text = Annotated[str, BeforeValidator(json_text)]
+Text = Annotated[str, BeforeValidator(whole_unicode)]
 LabelText = Annotated[str, BeforeValidator(str)]  # a model that was made elsewhere may have numbers for labels
-Hexadecimal = Annotated[str, BeforeValidator(_hexadecimal)]
+Hexadecimal = Annotated[str, BeforeValidator(lambda given: given.hex() if isinstance(given, bytes) else given)]
 
 
 class ResponseBody(BaseModel):
