@@ -307,7 +307,8 @@ class IncrementalClassifier(Estimator):
 
         The most probable label comes first; no set is empty. Conformal prediction from leave-one-out probabilities. The
         chance is that of queries drawn as the held-out samples are, about as many of every class; a query of a class
-        never learned, or of images of another kind, has no such promise.
+        never learned, or of images of another kind, has no such promise. With two images of each class the held-out
+        probabilities are too good: for five such classes and a coverage of 90%, `benchmarks.small` measures 83 to 89%.
         """
         check_share("coverage", coverage)
         snapshot = self.snapshot()
