@@ -112,9 +112,11 @@ def _manifest(head: dict[str, Any], entries: Sequence[dict[str, Any]]) -> Manife
     made, written = (tuple(map(str, head[name])) for name in ("made", "written"))
     for path in (*made, *written, *(path for entry in found for path in (entry.target, entry.sidecar, entry.source))):
         _check_inside(path)
+    if not 0 <= head["done"] <= len(found):
+        raise ValueError("more images are done than it has")
     if head["way"] not in WAYS or head["layout"] not in LAYOUTS:
         raise ValueError("its way or layout is unknown")
-    return Manifest(Path(head["folder"]), head["way"], head["layout"], made, written, int(head["done"]), found)
+    return Manifest(Path(head["folder"]), head["way"], head["layout"], made, written, head["done"], found)
 
 
 def _check_inside(path: str) -> None:
@@ -122,6 +124,8 @@ def _check_inside(path: str) -> None:
     parts = Path(path).parts
     if Path(path).is_absolute() or ".." in parts or "\0" in path:
         raise ValueError(f"the path {path!r} leaves its folder")
+    if any(part.startswith(".") for part in parts):
+        raise ValueError(f"the path {path!r} is hidden, and hidden files are never sorted")
 
 
 def write_manifest(out: Path, manifest: Manifest) -> None:
