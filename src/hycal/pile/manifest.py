@@ -22,6 +22,7 @@ Way = Literal["copy", "move", "link"]
 Layout = Literal["folders", "imagefolder", "coco"]
 
 NAME = "hycal-sort.jsonl"
+LISTS = CSV, COCO = "sorted.csv", "annotations.json"
 WAYS: tuple[Way, ...] = ("copy", "move", "link")
 LAYOUTS: tuple[Layout, ...] = ("folders", "imagefolder", "coco")
 _VERSION = 1
@@ -114,8 +115,13 @@ def _manifest(head: dict[str, Any], entries: Sequence[dict[str, Any]]) -> Manife
         _check_inside(path)
     if not 0 <= head["done"] <= len(found):
         raise ValueError("more images are done than it has")
-    if head["way"] not in WAYS or head["layout"] not in LAYOUTS:
-        raise ValueError("its way or layout is unknown")
+    if head["way"] not in WAYS or head["layout"] not in LAYOUTS or not set(written) <= set(LISTS):
+        raise ValueError("its way, layout or lists are unknown")
+    for move in found:
+        if not isinstance(move.probability, float) or not all(
+            isinstance(text, str) for text in (move.label, move.sha256)
+        ):
+            raise ValueError(f"the line of {move.source!r} has values of wrong types")
     return Manifest(Path(head["folder"]), head["way"], head["layout"], made, written, head["done"], found)
 
 
