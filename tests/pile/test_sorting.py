@@ -199,6 +199,15 @@ def test_a_manifest_of_a_stranger_touches_nothing_outside(tmp_path: Path) -> Non
         manifest.write_text(text.replace("x/cat/1.jpg", wrong))
         with pytest.raises(HyCalError, match="leaves its folder"):
             undo_sort(tmp_path / "out")
+    manifest.write_text(text.replace('"source": "1.jpg"', '"source": ".bashrc"'))
+    with pytest.raises(HyCalError, match="is hidden"):
+        undo_sort(tmp_path / "out")
+    manifest.write_text(text.replace('"written": []', '"written": ["1.jpg"]'))
+    with pytest.raises(HyCalError, match="lists are unknown"):
+        undo_sort(tmp_path / "out")
+    manifest.write_text(text.replace('"label": "x/cat"', '"label": 7'))
+    with pytest.raises(HyCalError, match="wrong types"):
+        undo_sort(tmp_path / "out")
     manifest.write_text("{}")
     with pytest.raises(HyCalError, match="no manifest of `hycal sort`"):
         undo_sort(tmp_path / "out")

@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
 from hycal.commands._inputs import EncoderChoice
-from hycal.commands._options import CacheFolder, Json, Model, ModelEncoder, Quiet, StrictSkips, Weights
+from hycal.commands._options import CacheFolder, Json, Model, ModelEncoder, Quiet, StrictSkips, Weights, Yes
 from hycal.commands._output import (
     FOUND_SOMETHING,
+    ask_or_stop,
     confirm,
     plural,
     print_json,
@@ -111,6 +112,7 @@ def sort_command(
 @report_errors
 def unsort_command(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A folder that `hycal sort` made.")],
+    yes: Yes = False,
     quiet: Quiet = False,
 ) -> None:
     """Put everything back as it was before `hycal sort`, by the list that it kept.
@@ -121,10 +123,14 @@ def unsort_command(
 
     Example: hycal unsort sorted
     """
+    from hycal.pile.manifest import read_manifest
     from hycal.pile.moves import undo_sort
 
     if not out.is_dir():
         raise HyCalError(f"There is no folder {out}. Expected one that `hycal sort` made.")
+    planned = read_manifest(out)
+    if planned is not None and planned.way == "move" and not yes:
+        ask_or_stop(f"Move {plural(len(planned.entries), 'image')} back to {planned.folder}?")
     with _watching("undoing", quiet) as watch:
         manifest, problems = undo_sort(out, watch=watch)
     _print_problems(problems)

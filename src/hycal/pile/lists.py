@@ -9,9 +9,8 @@ from typing import Any
 from PIL import Image
 
 from hycal.escaping import csv_line, html_text, json_text
-from hycal.pile.manifest import Manifest, PlannedMove
+from hycal.pile.manifest import COCO, CSV, Manifest, PlannedMove
 
-CSV, COCO = "sorted.csv", "annotations.json"
 SIDECAR = ".xmp"
 
 #: What the first bytes of every list have that hycal wrote.

@@ -22,6 +22,7 @@ Way = Literal["copy", "move", "link"]
 Layout = Literal["folders", "imagefolder", "coco"]
 
 NAME = "hycal-sort.jsonl"
+LISTS = CSV, COCO = "sorted.csv", "annotations.json"
 WAYS: tuple[Way, ...] = ("copy", "move", "link")
 LAYOUTS: tuple[Layout, ...] = ("folders", "imagefolder", "coco")
 _VERSION = 1
@@ -112,9 +113,16 @@ def _manifest(head: dict[str, Any], entries: Sequence[dict[str, Any]]) -> Manife
     made, written = (tuple(map(str, head[name])) for name in ("made", "written"))
     for path in (*made, *written, *(path for entry in found for path in (entry.target, entry.sidecar, entry.source))):
         _check_inside(path)
-    if head["way"] not in WAYS or head["layout"] not in LAYOUTS:
-        raise ValueError("its way or layout is unknown")
-    return Manifest(Path(head["folder"]), head["way"], head["layout"], made, written, int(head["done"]), found)
+    if not 0 <= head["done"] <= len(found):
+        raise ValueError("more images are done than it has")
+    if head["way"] not in WAYS or head["layout"] not in LAYOUTS or not set(written) <= set(LISTS):
+        raise ValueError("its way, layout or lists are unknown")
+    for move in found:
+        if not isinstance(move.probability, float) or not all(
+            isinstance(text, str) for text in (move.label, move.sha256)
+        ):
+            raise ValueError(f"the line of {move.source!r} has values of wrong types")
+    return Manifest(Path(head["folder"]), head["way"], head["layout"], made, written, head["done"], found)
 
 
 def _check_inside(path: str) -> None:
@@ -122,6 +130,8 @@ def _check_inside(path: str) -> None:
     parts = Path(path).parts
     if Path(path).is_absolute() or ".." in parts or "\0" in path:
         raise ValueError(f"the path {path!r} leaves its folder")
+    if any(part.startswith(".") for part in parts):
+        raise ValueError(f"the path {path!r} is hidden, and hidden files are never sorted")
 
 
 def write_manifest(out: Path, manifest: Manifest) -> None:

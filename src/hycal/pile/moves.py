@@ -92,13 +92,19 @@ def undo_sort(out: Path, *, watch: Watch | None = None) -> tuple[Manifest, list[
         if manifest is None:
             raise HyCalError(f"{out} was undone by another program. Nothing was changed.")
         problems = _take_back(out, manifest, watch)
+        for name in reversed([name for name in manifest.made if name != "."]):
+            _remove_empty(out / name)
         if not problems:
             for name in (NAME, f".{NAME}.lock"):
                 (out / name).unlink(missing_ok=True)
-    for name in reversed(manifest.made):
-        with contextlib.suppress(OSError):  # what is not empty has files of others
-            (out / name).rmdir()
+    if "." in manifest.made:
+        _remove_empty(out)
     return manifest, problems
+
+
+def _remove_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # what is not empty has files of others
+        folder.rmdir()
 
 
 def _take_back(out: Path, manifest: Manifest, watch: Watch | None) -> list[Problem]:

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
 from hycal.escaping import file_name
-from hycal.pile.lists import COCO, CSV, MARKS, SIDECAR
-from hycal.pile.manifest import Layout, Manifest, PlannedMove, Way, read_manifest
+from hycal.pile.lists import MARKS, SIDECAR
+from hycal.pile.manifest import COCO, CSV, Layout, Manifest, PlannedMove, Way, read_manifest
 from hycal.pile.moves import Problem, Watch, carry_out, sorting
 from hycal.storage.atomic import check_replaceable
 from hycal.uncertainty.unknown import check_share, rejected
