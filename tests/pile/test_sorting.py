@@ -124,6 +124,22 @@ def test_a_new_image_under_the_name_of_a_moved_one_is_not_lost(tmp_path: Path) -
     assert {path.read_text() for path in tmp_path.rglob("*.jpg")} == {"old", "new"}
 
 
+def test_sorting_goes_on_after_half_an_undo(tmp_path: Path) -> None:
+    images = [image(tmp_path, f"{number}.jpg") for number in range(3)]
+    run(tmp_path, images, way="move")
+    before = tree(tmp_path / "out").keys()
+
+    def stop(done: int, of: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        undo_sort(tmp_path / "out", watch=stop)
+    assert len(list((tmp_path / "pile").iterdir())) == 2
+    run(tmp_path, images, way="move")
+    assert tree(tmp_path / "out").keys() == before and not list((tmp_path / "pile").iterdir())
+
+
 def test_a_copy_that_was_changed_stays(tmp_path: Path) -> None:
     run(tmp_path, [image(tmp_path, "1.jpg"), image(tmp_path, "2.jpg")])
     (tmp_path / "out/x/cat/1.jpg").write_text("edited")

@@ -91,6 +91,7 @@ def undo_sort(out: Path, *, watch: Watch | None = None) -> tuple[Manifest, list[
         manifest = read_manifest(out)
         if manifest is None:
             raise HyCalError(f"{out} was undone by another program. Nothing was changed.")
+        write_manifest(out, replace(manifest, done=0))  # from now on only the files say what is in place
         problems = _take_back(out, manifest, watch)
         for name in reversed([name for name in manifest.made if name != "."]):
             _remove_empty(out / name)
