@@ -314,8 +314,7 @@ class IncrementalClassifier(Estimator):
         snapshot = self.snapshot()
         scores, labels = self._answer(snapshot, X, classes)
         calibration = self._calibration(snapshot)
-        chances = calibration.probabilities(scores)
-        sizes = calibration.sets(chances, coverage).sum(axis=1)
+        sizes = calibration.sets(chances := calibration.probabilities(scores), coverage).sum(axis=1)
         return [labels[np.argsort(-row, kind="stable")[:size]] for row, size in zip(chances, sizes, strict=True)]
 
     def familiarity(self, X: npt.ArrayLike) -> Doubles:

@@ -120,12 +120,19 @@ def test_class_names_have_one_form(tmp_path: Path) -> None:
         assert sets.class_names == ("caf\xe9",) and len(sets.samples) == 2
 
 
+def test_rows_without_a_label_are_left_out(tmp_path: Path) -> None:
+    path = text(tmp_path / "m.csv", ["file,label", "a.jpg,cat", "b.jpg,"])
+    (sets,) = read_csv(path).values()
+    assert [sample.source.name for sample in sets.samples] == [str(tmp_path / "a.jpg")]
+
+
 @pytest.mark.parametrize(
     ("name", "lines", "says"),
     [
         ("m.csv", ["path,class", "a.jpg,cat"], "expected a header"),
         ("m.csv", ["file,label"], "lists no images"),
-        ("m.csv", ["file,label", "a.jpg,"], "line 2"),
+        ("m.csv", ["file,label", "a.jpg,"], "lists no images with a label"),
+        ("m.csv", ["file,label", ",cat"], "line 2: the file"),
         ("m.csv", ["file,label,split", "a.jpg,cat,dev"], "'dev'"),
         ("m.jsonl", ['{"file": "a.jpg", "label": "cat"}', "{"], "line 2 is not JSON"),
         ("m.jsonl", ["[1]"], "expected an object"),

@@ -225,9 +225,65 @@ def test_a_manifest_of_a_stranger_touches_nothing_outside(tmp_path: Path) -> Non
     with pytest.raises(HyCalError, match="wrong types"):
         undo_sort(tmp_path / "out")
     manifest.write_text("{}")
-    with pytest.raises(HyCalError, match="no manifest of `hycal sort`"):
+    with pytest.raises(HyCalError, match="not a manifest of `hycal sort`"):
         undo_sort(tmp_path / "out")
     assert (tmp_path / "pile/1.jpg").exists() and (tmp_path / "out/x/cat/1.jpg").exists()
+
+
+@pytest.mark.parametrize("way", ["copy", "move"])
+def test_links_in_a_sorted_folder_lead_nowhere(tmp_path: Path, way: str) -> None:
+    run(tmp_path, [image(tmp_path, "1.jpg")], way=way, sidecars=True)
+    elsewhere = tmp_path / "elsewhere"
+    (tmp_path / "out/x/cat").rename(elsewhere)
+    (tmp_path / "out/x/cat").symlink_to(elsewhere)
+    before = tree(elsewhere)
+    _, problems = undo_sort(tmp_path / "out")
+    assert "is a link" in problems[0].reason and tree(elsewhere) == before
+
+
+def test_a_link_in_place_of_the_hidden_folder_is_not_followed(tmp_path: Path) -> None:
+    for folder in ("out", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "out" / ".hycal-sort.part").symlink_to(tmp_path / "elsewhere")
+    _, problems = run(tmp_path, [image(tmp_path, "1.jpg")])
+    assert "is a link" in problems[0].reason and not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize("change", ["remove", "edit", "link"])
+def test_a_copy_stays_where_it_is_the_last_one(tmp_path: Path, change: str) -> None:
+    run(tmp_path, [image(tmp_path, "1.jpg")])
+    original, copy = tmp_path / "pile/1.jpg", tmp_path / "out/x/cat/1.jpg"
+    original.write_text("edited") if change == "edit" else original.unlink()
+    if change == "link":
+        original.symlink_to(copy)
+    _, problems = undo_sort(tmp_path / "out")
+    assert len(problems) == 1 and copy.read_text() == "1.jpg"
+
+
+def test_a_moved_image_that_a_link_leads_to_stays(tmp_path: Path) -> None:
+    run(tmp_path, [image(tmp_path, "1.jpg")], way="move")
+    (tmp_path / "pile/1.jpg").symlink_to(tmp_path / "out/x/cat/1.jpg")
+    _, problems = undo_sort(tmp_path / "out")
+    assert "through a link" in problems[0].reason and (tmp_path / "out/x/cat/1.jpg").read_text() == "1.jpg"
+
+
+def test_a_move_that_fails_leaves_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unlink = Path.unlink
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        if path.parent.name == "pile":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    _, problems = run(tmp_path, [image(tmp_path, "1.jpg")], way="move")
+    assert problems[0].reason == "Permission denied" and names(tmp_path) == set()
+
+
+def test_a_manifest_is_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / NAME)
+    with pytest.raises(HyCalError, match="is a link, a pipe or a folder"):
+        undo_sort(tmp_path)
 
 
 def test_a_folder_is_not_sorted_into_itself(tmp_path: Path) -> None:

@@ -68,6 +68,13 @@ def test_a_change_of_method_goes_on_with_the_history_and_is_undone_and_redone_to
     assert project.state.n_images == 11
 
 
+def test_a_program_that_has_the_model_open_follows_the_change_of_method(tmp_path):
+    pets_and_cars(tmp_path / "p.hycal")
+    one, other = Project(tmp_path / "p.hycal"), Project(tmp_path / "p.hycal")
+    receipt = other.change_method("SLDA")
+    assert one.refresh().hash == receipt.after and one.learn(arrivals("pets/cat", 9)).before == receipt.after
+
+
 def test_a_method_that_lacks_texts_is_refused_and_nothing_changes(tmp_path):
     project = pets_and_cars(tmp_path / "p.hycal")
     before = (tmp_path / "p.hycal").read_bytes()

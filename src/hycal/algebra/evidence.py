@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hycal.algebra.scores import Blend
 from hycal.validation import Doubles, Floats
+
+if TYPE_CHECKING:
+    from hycal.algebra.scores import Blend  # imports SciPy, which takes longer than an answer
 
 
 @dataclass(frozen=True, eq=False)

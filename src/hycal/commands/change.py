@@ -67,6 +67,8 @@ def forget_command(
     name = content_hash(ImageFile(path).read()) if path.is_file() else what
     if not yes and _is_all(project.state, name):
         ask_or_stop(f"Nothing will be left in {project.path}. Forget it all?")
+    elif not yes and for_good:
+        ask_or_stop(f"Nothing can bring {what} back, and no earlier change can be undone then. Forget it for good?")
     if not for_good:
         note = "`hycal undo` reverses this; after --for-good nothing can."
         print_receipt(project, project.forget(name), as_json=as_json, notes=[note])
@@ -96,7 +98,7 @@ def undo_command(
     """Take back the last change, exactly; again, and the one before it. `hycal redo` makes it again.
 
     A program that may run it twice names the CHANGE, as its receipt does in `change`, or by 8 digits or more of the
-    hash of the model that it made: once the change is taken back, or another one was made, nothing more is.
+    hash of the model that it made. If it was taken back already, or another change was made since, nothing is changed.
 
     Example: hycal undo photos.hycal 3f1c9a7e20bd
     """

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from hycal.commands._inputs import EncoderChoice
-from hycal.commands._options import CacheFolder, Json, Model, ModelEncoder, Quiet, Weights
+from hycal.commands._options import CacheFolder, Json, ModelEncoder, Quiet, Weights
 from hycal.commands._output import (
     plural,
     print_json,
@@ -18,7 +18,7 @@ from hycal.commands._output import (
     report_errors,
     skipped_json,
 )
-from hycal.commands._pile import Pile, PileFolder, classifier_of, open_pile, project_at
+from hycal.commands._pile import MaybeModel, Pile, PileFolder, classifier_of, open_pile, project_at
 from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @report_errors
 def discover_command(
-    model: Model,
+    model: MaybeModel,
     folder: PileFolder,
     names: Annotated[
         list[str] | None, typer.Option("--name", metavar="GROUP=LABEL", help="Learn a group as a class: 0=bird/heron.")

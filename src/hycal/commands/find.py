@@ -45,7 +45,7 @@ def find_command(
     from hycal.project.lookup import look_up_class
 
     project = project_at(model)
-    class_ = None if project is None or Path(what).is_file() else look_up_class(project.state, what)
+    class_ = None if project is None or _is_file(what) else look_up_class(project.state, what)
     pile = open_pile(project, folder, EncoderChoice(encoder, weights, cache), quiet=quiet)
     if class_ is not None and project is not None:
         kind, (label,) = "class", class_.images
@@ -66,13 +66,20 @@ def find_command(
         print_line(Console(), f"{folder / str(item['file'])}: {value}")
 
 
+def _is_file(what: str) -> bool:
+    try:
+        return Path(what).is_file()
+    except OSError:  # words that are too long for the name of a file
+        return False
+
+
 def _query(what: str, pile: Pile, project: Project | None) -> tuple[Floats, bytes]:
     """Return the embedding of an image with its content hash, or the embedding of words with none."""
     from hycal.embedding import embed
     from hycal.embedding.sources import ImageFile
     from hycal.validation import unit_rows
 
-    if Path(what).is_file():
+    if _is_file(what):
         found = embed([ImageFile(Path(what))], pile.encoder)
         if not len(found.rows):
             raise HyCalError(f"{what} cannot be used: {found.skipped[0].reason}.")
@@ -101,7 +108,7 @@ def duplicates_command(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Show groups of images that are copies of each other, or nearly: saved again, made smaller, taken in a burst.
+    """Show groups of images that are copies of each other, or nearly: saved again, or taken in a burst.
 
     Nothing is removed. The first image of a group is the one that the others are near to; "the same file" marks those
     that are equal to it, byte by byte.

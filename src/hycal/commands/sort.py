@@ -19,6 +19,7 @@ from hycal.commands._output import (
     FOUND_SOMETHING,
     ask_or_stop,
     confirm,
+    is_watched,
     plural,
     print_json,
     print_line,
@@ -49,10 +50,18 @@ def sort_command(
     move: Annotated[bool, typer.Option("--move", help="Move the images; `hycal unsort` moves them back.")] = False,
     link: Annotated[bool, typer.Option("--link", help="Make links to the images; FOLDER stays as it is.")] = False,
     error: Annotated[
-        float, typer.Option(help="Share of wrong images to expect in the class folders; the doubtful go to unsure/.")
+        float,
+        typer.Option(
+            min=0.0, max=1.0, help="Share of wrong images to expect in the class folders; the doubtful go to unsure/."
+        ),
     ] = 0.05,
     unknown: Annotated[
-        float, typer.Option(help="Share of images of learned classes that may go to unknown/ by error; 0: none goes.")
+        float,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Share of images of learned classes that may go to unknown/ by error; 0: none goes.",
+        ),
     ] = 0.05,
     layout: Annotated[
         str, typer.Option(help="folders: DOMAIN/CLASS/x.jpg. imagefolder: classes/CLASS/x.jpg. coco: images/x.jpg.")
@@ -71,7 +80,7 @@ def sort_command(
 
     OUT gets a folder for each class, unknown/ for images unlike anything learned, and unsure/ for images whose class is
     doubtful. Names are kept; where two are the same, a number follows. No file is ever replaced. Files that are no
-    images, and links, stay where they are.
+    images stay where they are; links are never moved.
 
     OUT/hycal-sort.jsonl says what went where before the first file is touched. A run that was interrupted, even killed,
     is finished by the same command, which also sorts images that came since. `hycal unsort OUT` puts everything back.
@@ -118,8 +127,8 @@ def unsort_command(
     """Put everything back as it was before `hycal sort`, by the list that it kept.
 
     Moved images go back to their old places, copies and links are removed, and so are the folders that were made. A
-    copy that was changed since, and a moved image whose old place is taken, stay, and are named. A run that was
-    interrupted is finished by the same command.
+    copy that was changed, or whose original is gone or was changed, stays and is named, and so does a moved image whose
+    old place is taken. A run that was interrupted is finished by the same command.
 
     Example: hycal unsort sorted
     """
@@ -130,6 +139,11 @@ def unsort_command(
         raise HyCalError(f"There is no folder {out}. Expected one that `hycal sort` made.")
     planned = read_manifest(out)
     if planned is not None and planned.way == "move" and not yes:
+        if not is_watched():  # the list may come from someone else, and says where files go
+            raise HyCalError(
+                f"{plural(len(planned.entries), 'image')} would be moved to {planned.folder}, and nobody can be asked "
+                "here. Nothing was changed. If that is where they came from, pass --yes."
+            )
         ask_or_stop(f"Move {plural(len(planned.entries), 'image')} back to {planned.folder}?")
     with _watching("undoing", quiet) as watch:
         manifest, problems = undo_sort(out, watch=watch)
@@ -223,7 +237,11 @@ def _report(
         for entry in new:
             print_line(Console(), f"{entry.source} -> {entry.target} ({entry.label} {entry.probability:.1%})")
     wrong = sum(1.0 - entry.probability for entry in new if entry.place == "sorted")
-    rate = f", {wrong / places['sorted']:.1%} of them wrong by estimate" if places["sorted"] else ""
+    rate = (
+        f", {wrong / places['sorted']:.1%} of them wrong by estimate, if all show learned classes"
+        if places["sorted"]
+        else ""
+    )
     classes = len({entry.label for entry in new if entry.place == "sorted"})
     verb = f"would {manifest.way}" if dry_run else f"{manifest.way}:"
     confirm(

@@ -187,8 +187,10 @@ def _read_rows(source: Path, rows: Iterable[tuple[int, Mapping[str, Any]]], outs
     for number, row in rows:
         file, label, split_name, domain = (_text(source, number, row, field) for field in _FIELDS)
         split = split_of(split_name)
-        if not file or not label:
-            raise HyCalError(f"{source}, line {number}: file and label must not be empty.")
+        if not file:
+            raise HyCalError(f"{source}, line {number}: the file must not be empty.")
+        if not label:  # as in a list of suggestions, where a person names what can be named
+            continue
         if split is None:
             raise HyCalError(f"{source}, line {number}: split {split_name!r}; expected train, val, test or none.")
         path = source.parent / file
@@ -205,7 +207,7 @@ def _read_rows(source: Path, rows: Iterable[tuple[int, Mapping[str, Any]]], outs
             )
         found[normal_name(domain or source.stem)].append((ImageFile(path), normal_name(label), split))
     if not found:
-        raise HyCalError(f"The manifest {source} lists no images. Add a line for each image.")
+        raise HyCalError(f"The manifest {source} lists no images with a label. Add a line for each image.")
     return _sets(found)
 
 

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
 
 from hycal.base import IncrementalClassifier
-from hycal.errors import HyCalError
 from hycal.pile.clusters import canonical_order
 from hycal.state.records import Records
 from hycal.uncertainty.unknown import check_share, rejected
@@ -114,7 +114,7 @@ def _new_groups(rows: Floats, classifier: IncrementalClassifier, error: float) -
     space = _LearnedSpace.of(classifier.records_.seen, rows[strange].mean(axis=0, dtype=np.float64))
     linked = _some(strange)
     z = space(rows[linked])
-    cut = fcluster(linkage(z, "average", metric="cosine"), space.cut, "distance")
+    cut = fcluster(_linkage(z), space.cut, "distance")
     new = _means(z, cut)
     if not len(new):
         return groups
@@ -133,7 +133,7 @@ def _all_groups(rows: Floats) -> Groups:
         return np.zeros(len(rows), np.intp)
     z = _directions(rows - rows.mean(axis=0))
     linked = _some(np.arange(len(rows)))
-    tree = linkage(z[linked], "average", metric="cosine")
+    tree = _linkage(z[linked])
     heights = np.unique(np.quantile(tree[:, 2], np.linspace(0.0, 1.0, _CUTS)))
     cuts = [_means(z[linked], fcluster(tree, height, "distance")) for height in heights[:-1]]
     wide = [means for means in cuts if len(means) > 1]
@@ -195,11 +195,17 @@ class _LearnedSpace:
         return _directions((rows - self.centre) @ self.matrix)
 
 
+def _linkage(z: Doubles) -> Doubles:
+    """Return the tree of average linkage of directions; a row without a direction is at distance 1 from all."""
+    distance = np.maximum(1.0 - z @ z.T, 0.0)
+    np.fill_diagonal(distance, 0.0)
+    tree: Doubles = linkage(squareform(distance, checks=False), "average")
+    return tree
+
+
 def _middle(white: Sequence[Doubles], means: Doubles) -> float:
     """Return the distance at which two groups are no longer joined."""
     several = [own for own in white if len(own) > 1]
-    if not several:
-        raise HyCalError("No class has two images, so nothing says how alike images of a class are. Learn more.")
     sums = [own.sum(axis=0) for own in several]
     w = np.mean([1.0 - (s @ s - len(o)) / (len(o) * (len(o) - 1)) for s, o in zip(sums, several, strict=True)])
     n, total = len(means), means.sum(axis=0)

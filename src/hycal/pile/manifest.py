@@ -25,6 +25,7 @@ NAME = "hycal-sort.jsonl"
 LISTS = CSV, COCO = "sorted.csv", "annotations.json"
 WAYS: tuple[Way, ...] = ("copy", "move", "link")
 LAYOUTS: tuple[Layout, ...] = ("folders", "imagefolder", "coco")
+PLACES = ("sorted", "unsure", "unknown")
 _VERSION = 1
 _MARK = b'{"hycal-sort": 1,'
 
@@ -91,6 +92,8 @@ class Manifest:
 def read_manifest(out: Path) -> Manifest | None:
     """Return the manifest of a sorted folder; None if it has none."""
     path = out / NAME
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise HyCalError(f"{path} is a link, a pipe or a folder; expected the manifest of `hycal sort`.")
     try:
         lines = path.read_text(encoding="ascii").splitlines()
     except FileNotFoundError:
@@ -104,7 +107,7 @@ def read_manifest(out: Path) -> Manifest | None:
         return _manifest(head, entries)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise HyCalError(
-            f"{path} is no manifest of `hycal sort`: {error}. Nothing was changed; the sorted folder is as it was."
+            f"{path} is not a manifest of `hycal sort`: {error}. Nothing was changed; the sorted folder is as it was."
         ) from None
 
 
@@ -113,15 +116,16 @@ def _manifest(head: dict[str, Any], entries: Sequence[dict[str, Any]]) -> Manife
     made, written = (tuple(map(str, head[name])) for name in ("made", "written"))
     for path in (*made, *written, *(path for entry in found for path in (entry.target, entry.sidecar, entry.source))):
         _check_inside(path)
-    if not 0 <= head["done"] <= len(found):
+    if type(head["done"]) is not int or not 0 <= head["done"] <= len(found):
         raise ValueError("more images are done than it has")
     if head["way"] not in WAYS or head["layout"] not in LAYOUTS or not set(written) <= set(LISTS):
         raise ValueError("its way, layout or lists are unknown")
     for move in found:
-        if not isinstance(move.probability, float) or not all(
-            isinstance(text, str) for text in (move.label, move.sha256)
-        ):
+        texts = all(isinstance(text, str) for text in (move.label, move.sha256))
+        if not texts or move.place not in PLACES or not 0.0 <= move.probability <= 1.0:
             raise ValueError(f"the line of {move.source!r} has values of wrong types")
+    if not Path(head["folder"]).is_absolute():
+        raise ValueError("its folder is not an absolute path")
     return Manifest(Path(head["folder"]), head["way"], head["layout"], made, written, head["done"], found)
 
 

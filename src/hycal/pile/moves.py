@@ -38,7 +38,7 @@ class Problem:
 
 
 @contextlib.contextmanager
-def sorting(out: Path) -> Iterator[None]:
+def locked_folder(out: Path) -> Iterator[None]:
     """Hold the lock of a sorted folder that exists, and remove what a killed run left unfinished."""
     with hold_lock(out / NAME):
         shutil.rmtree(out / _PARTS, ignore_errors=True)
@@ -50,7 +50,7 @@ def sorting(out: Path) -> Iterator[None]:
 def carry_out(out: Path, manifest: Manifest, *, watch: Watch | None = None) -> tuple[Manifest, list[Problem]]:
     """Put every image of the manifest in its place; return the manifest of those that are, and what could not be.
 
-    The caller holds the lock of `sorting`.
+    The caller holds the lock of `locked_folder`.
     """
     write_manifest(out, manifest)
     for name in manifest.made:
@@ -59,6 +59,7 @@ def carry_out(out: Path, manifest: Manifest, *, watch: Watch | None = None) -> t
     for done, entry in enumerate(manifest.entries[manifest.done :], start=1):
         source = manifest.folder / entry.source
         try:
+            _check_real_folders(out, entry)
             if entry.sidecar:
                 _write_new(out / entry.sidecar, sidecar_of(entry), out)
             _PLACING[manifest.way](source, out / entry.target, entry, out)
@@ -87,7 +88,7 @@ def undo_sort(out: Path, *, watch: Watch | None = None) -> tuple[Manifest, list[
     """
     if read_manifest(out) is None:
         raise HyCalError(f"{out} has no {NAME}, so `hycal sort` did not make it. Nothing was changed.")
-    with sorting(out):
+    with locked_folder(out):
         manifest = read_manifest(out)
         if manifest is None:
             raise HyCalError(f"{out} was undone by another program. Nothing was changed.")
@@ -96,8 +97,7 @@ def undo_sort(out: Path, *, watch: Watch | None = None) -> tuple[Manifest, list[
         for name in reversed([name for name in manifest.made if name != "."]):
             _remove_empty(out / name)
         if not problems:
-            for name in (NAME, f".{NAME}.lock"):
-                (out / name).unlink(missing_ok=True)
+            (out / NAME).unlink(missing_ok=True)
     if "." in manifest.made:
         _remove_empty(out)
     return manifest, problems
@@ -117,6 +117,7 @@ def _take_back(out: Path, manifest: Manifest, watch: Watch | None) -> list[Probl
     for done, entry in enumerate(reversed(manifest.entries), start=1):
         source, target = manifest.folder / entry.source, out / entry.target
         try:
+            _check_real_folders(out, entry)
             if entry.sidecar:
                 _remove_own(out / entry.sidecar, sidecar_of(entry))
             _TAKING_BACK[manifest.way](source, target, entry, out)
@@ -145,8 +146,11 @@ def _move(source: Path, target: Path, entry: PlannedMove, out: Path) -> None:
             if _hash(source) != entry.sha256:
                 return  # the image was moved, and this is a new one of the same name
             _check_own(target, entry)
+        _check_apart(source, target)
         source.unlink()
         return
+    if _hash(source) != entry.sha256:
+        raise OSError("it was changed after it was sorted; sort again")
     _rename(source, target, entry, out)
 
 
@@ -158,6 +162,9 @@ def _link(source: Path, target: Path, entry: PlannedMove, out: Path) -> None:
 def _remove_copy(source: Path, target: Path, entry: PlannedMove, out: Path) -> None:
     if os.path.lexists(target):
         _check_own(target, entry)
+        _check_apart(source, target)
+        if not source.is_file() or _hash(source) != entry.sha256:
+            raise OSError(f"its original, {source}, is gone or was changed, so the copy stays")
         target.unlink()
 
 
@@ -169,6 +176,7 @@ def _move_back(source: Path, target: Path, entry: PlannedMove, out: Path) -> Non
     if os.path.lexists(source):
         if not target.samefile(source) and _hash(source) != _hash(target):
             raise OSError(f"there is another file in its old place, {source}")
+        _check_apart(source, target)
         target.unlink()
         return
     source.parent.mkdir(parents=True, exist_ok=True)
@@ -203,7 +211,7 @@ def _rename(source: Path, target: Path, entry: PlannedMove | None, out: Path) ->
             os.fsync(file.fileno())
         _install(part, target)
         sync_folder(target.parent)
-        source.unlink()
+        _remove_old(source, target)
         if part.parent.parent != out:
             part.parent.rmdir()
 
@@ -219,13 +227,21 @@ def _install(part: Path, target: Path) -> None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
         part.rename(target)
     else:
-        part.unlink()
+        _remove_old(part, target)
+
+
+def _remove_old(old: Path, new: Path) -> None:
+    """Remove the old name of a file; if that fails, the new one goes again."""
+    try:
+        old.unlink()
+    except OSError:
+        new.unlink()
+        raise
 
 
 def _copied(source: Path, entry: PlannedMove | None, room: Path) -> Path:
     """Return a copy in a hidden folder of `room`, with times and permissions; refuse a file that changed since."""
-    part = room / _PARTS / "content"
-    part.parent.mkdir(exist_ok=True)
+    part = _new_part(room)
     digest = hashlib.sha256()
     with source.open("rb") as reading, part.open("wb") as file:
         while block := reading.read(_AT_ONCE):
@@ -238,14 +254,32 @@ def _copied(source: Path, entry: PlannedMove | None, room: Path) -> Path:
     return part
 
 
+def _new_part(room: Path) -> Path:
+    """Return the path of a file to write, in a hidden folder of `room`; links that lead elsewhere are not followed."""
+    folder = room / _PARTS
+    folder.mkdir(exist_ok=True)
+    if folder.is_symlink():
+        raise OSError(f"{folder} is a link; remove it")
+    part = folder / "content"
+    part.unlink(missing_ok=True)
+    return part
+
+
+def _check_real_folders(out: Path, entry: PlannedMove) -> None:
+    """Refuse an image of a folder that is a link: what is written or removed there would be outside of `out`."""
+    for name in filter(None, (entry.target, entry.sidecar)):
+        for parent in list((out / name).relative_to(out).parents)[:-1]:
+            if (out / parent).is_symlink():
+                raise OSError(f"{out / parent} is a link, so nothing in it is touched")
+
+
 def _write_new(target: Path, content: bytes, out: Path) -> None:
     """Write a small file in one step, unless it is there already."""
     if os.path.lexists(target):
         if target.read_bytes() != content:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
         return
-    part = out / _PARTS / "content"
-    part.parent.mkdir(exist_ok=True)
+    part = _new_part(out)
     part.write_bytes(content)
     _install(part, target)
 
@@ -254,6 +288,12 @@ def _remove_own(path: Path, content: bytes) -> None:
     """Remove a file that hycal wrote; one that was changed since stays."""
     if path.is_file() and path.read_bytes() == content:
         path.unlink()
+
+
+def _check_apart(source: Path, target: Path) -> None:
+    """Refuse to remove one of two paths that lead, through a link, to one name of a file."""
+    if os.path.realpath(source) == os.path.realpath(target):
+        raise OSError(f"{source} and {target} are one file, through a link")
 
 
 def _check_own(target: Path, entry: PlannedMove) -> None:

@@ -20,7 +20,7 @@ from hycal.errors import HyCalError
 from hycal.escaping import file_name
 from hycal.pile.lists import MARKS, SIDECAR
 from hycal.pile.manifest import COCO, CSV, Layout, Manifest, PlannedMove, Way, read_manifest
-from hycal.pile.moves import Problem, Watch, carry_out, sorting
+from hycal.pile.moves import Problem, Watch, carry_out, locked_folder
 from hycal.storage.atomic import check_replaceable
 from hycal.uncertainty.unknown import check_share, rejected
 from hycal.validation import Doubles, Label
@@ -142,8 +142,9 @@ def sort_images(
         Called with the number of images done, and of all.
     """
     made = [] if out.is_dir() else ["."]
+    extended(read_manifest(out) or fresh, out, images, sidecars=sidecars)  # refuses before anything is made
     out.mkdir(exist_ok=True)
-    with sorting(out):
+    with locked_folder(out):
         old = read_manifest(out) or replace(fresh, made=tuple(made))
         return carry_out(out, extended(old, out, images, sidecars=sidecars), watch=watch)
 
@@ -163,10 +164,13 @@ def extended(manifest: Manifest, out: Path, images: Sequence[SortedImage], *, si
 def _plan(manifest: Manifest, out: Path, images: Sequence[SortedImage], sidecars: bool) -> list[PlannedMove]:
     names = _Names(out, {path for entry in manifest.entries for path in (entry.target, entry.sidecar)})
     folders = _folders(manifest.layout, [image.decision.label for image in images])
+    placed = {entry.label: PurePosixPath(entry.target).parent for entry in manifest.entries if entry.place == SORTED}
     entries = []
     for image in images:
         found = image.decision
-        folder = folders[found.label] if found.place == SORTED else PurePosixPath(found.place)
+        folder = (
+            placed.get(str(found.label), folders[found.label]) if found.place == SORTED else PurePosixPath(found.place)
+        )
         tag = SIDECAR if sidecars and found.place == SORTED else ""
         target = names.free(folder / PurePosixPath(image.source).name, tag)
         hash_, sidecar = image.key.hex(), target + tag if tag else ""

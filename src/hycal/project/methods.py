@@ -118,9 +118,7 @@ def method_choices(state: State, *, has_text: bool) -> list[MethodChoice]:
 def change_method(state: State, method: str) -> Change:
     """Return the project under `method` with its default parameters: the same images, and the history goes on."""
     if not state.classes:
-        raise HyCalError(
-            "The model has no classes yet, so there is nothing to judge a method by. Learn a folder first."
-        )
+        raise HyCalError("The model has no classes, so its method cannot be changed. Learn images first.")
     _, other = _under(state, method)
     names = [type(one.classifier).__name__ for one in (state, other)]
     if other.kind == state.kind:

@@ -1,8 +1,8 @@
 """One file on the disk, and the state that was last read from it or written to it.
 
 A reader keeps the `state` that it got: it never changes. A change takes the lock, reads the file again if another
-process changed it, makes the next state, writes it, and then shows it to readers. A file that was replaced by a model
-of another encoder or method is neither read nor changed.
+process changed it, makes the next state, writes it, and then shows it to readers. A file that was replaced by another
+model, of another encoder or method, is neither read nor changed.
 """
 
 from __future__ import annotations
@@ -241,11 +241,12 @@ class StateFile:
             journal = read_journal(journal_of(self.path))
             if self._stamps()[0] == stamps[0]:  # else another process has written the journal into the file since
                 found = replay(state, journal, source=journal_of(self.path))
+                self._kind = found.state.kind
                 return _Seen(found.state, stamps, found.frames, found.used)
 
     def _check_kind(self, state: State) -> None:
         """Refuse a file that another program made, or put there, with another encoder or method."""
-        if self._kind in (None, state.kind):
+        if self._kind in (None, state.kind) or self._goes_on(state):
             return
         assert self._kind is not None
         mine, theirs = (f"a {of[0]} model of encoder {of[1]} ({of[2]} numbers)" for of in (self._kind, state.kind))
@@ -254,6 +255,13 @@ class StateFile:
             f"here it was opened as {mine}. Another program made it or put it there meanwhile. Nothing was changed. "
             "Open it again, or choose another path."
         )
+
+    def _goes_on(self, state: State) -> bool:
+        """Whether `state` is a later one of the same model: then another program has changed its method."""
+        last = self._seen.state if hasattr(self, "_seen") else None
+        if last is None or not last.history or last.space != state.space:
+            return False
+        return any(entry.id == last.history[-1].id for entry in state.history)
 
     def _start(self) -> State:
         if self._empty is None:

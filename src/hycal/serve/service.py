@@ -148,8 +148,8 @@ class Service:
         """Embed by `encoder` from now on; what another one embedded is dropped."""
         self.encoder = encoder
         self.width = self.project.current().space.dimension  # numbers of an embedding
-        self.recent = RecentImages(self.limits.tray)
         self._learner = Learner(self.project, encoder, why_no_encoder=why_none)
+        self.recent = RecentImages(self.limits.tray)  # last: `receive` takes the tray first, then the learner
 
     @property
     def has_text(self) -> bool:

@@ -1,10 +1,9 @@
 """Weights of evidence from the likelihood of held-out samples.
 
 The weights w maximise the likelihood of the right answers under softmax(sum_j w_j E_j). The problem is convex and has a
-few unknowns, so Newton's method with a line search solves it in about six steps; the import of `scipy.optimize` alone
-takes longer, and published digits depend on these steps. One matrix of evidence with one weight
-gives a temperature, 1/w. A quadratic penalty keeps w near a centre: it keeps w finite where every answer is right, and
-near the centre where there are few samples.
+few unknowns, so Newton's method with a line search solves it in about six steps, before `scipy.optimize` would be
+imported. One matrix of evidence with one weight gives a temperature, 1/w. A quadratic penalty keeps w finite where
+every answer is right, and near its centre where samples are few.
 
     symbol  shape      meaning (J kinds of evidence, n held-out samples, C classes)
     E       (J, n, C)  evidence; each row has the maximum 0
@@ -34,7 +33,7 @@ _WEAK = 1e-3  # nats: a penalty that only keeps a temperature finite
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
-    """The sum strength/2 sum_j (w_j/centre_j - 1)^2, in nats."""
+    """The penalty strength/2 sum_j (w_j/centre_j - 1)^2, in nats."""
 
     centre: Doubles
     strength: float
