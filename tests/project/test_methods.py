@@ -82,7 +82,7 @@ def test_a_method_that_lacks_texts_is_refused_and_nothing_changes(tmp_path):
         project.change_method("ZeroShot")
     with pytest.raises(HyCalError, match="There is no method 'forest'"):
         project.change_method("forest")
-    with pytest.raises(HyCalError, match="no classes yet"):
+    with pytest.raises(HyCalError, match="its method cannot be changed"):
         new_project(tmp_path / "empty.hycal").change_method("NCM")
     assert (tmp_path / "p.hycal").read_bytes() == before
 
