@@ -166,17 +166,18 @@ def summary(title: str, groups: Mapping[str, Group]) -> ResultTable:
 
 
 def make_section(name: str, variants: Sequence[Variant], options: argparse.Namespace) -> Section:
-    """Run what is missing of a table; return the table, and in short what it says."""
+    """Run what is missing of a table, unless only kept runs are wanted; return the table, and in short what it says."""
     title, load = TABLES[name]
     parts = load()
     wanted = [cell for setting, _ in parts.values() for cell in cells(setting, variants, options.seeds)]
-    run_grid(
-        wanted,
-        {setting.name: domains for setting, domains in parts.values()},
-        options.out,
-        cluster=f"local:{options.jobs}",
-        watch=lambda done, total: print(f"{name}: {done} of {total} runs", file=sys.stderr, flush=True),
-    )
+    if not options.kept:
+        run_grid(
+            wanted,
+            {setting.name: domains for setting, domains in parts.values()},
+            options.out,
+            cluster=f"local:{options.jobs}",
+            watch=lambda done, total: print(f"{name}: {done} of {total} runs", file=sys.stderr, flush=True),
+        )
     results, labels = collect(options.out), {variant.label for variant in variants}
     groups = {head: results.find(setting.name) for head, (setting, _) in parts.items()}
     shown = {
@@ -195,6 +196,7 @@ def main() -> None:
     parser.add_argument("--methods", default="study:fair", help="as for `hycal bench run`; with HierarchicalHyCal")
     parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS), choices=SEEDS)
     parser.add_argument("--jobs", type=int, default=-1, help="processes side by side; -1 for one on each core")
+    parser.add_argument("--kept", action="store_true", help="run nothing: print the runs that --out has")
     parser.add_argument(
         "--write", action="store_true", help="put the tables into docs/fair.md, in place of the old ones"
     )

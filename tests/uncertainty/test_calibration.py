@@ -143,3 +143,10 @@ def test_threshold_is_the_order_statistic():
     assert calibration.threshold(0.9) == pytest.approx(0.10)  # k = floor(20 * 0.1) = 2
     assert calibration.threshold(0.99) == 0.0
     assert calibration.threshold(1e-10) == pytest.approx(19 / 20)  # no more than all of them
+
+
+def test_one_shot_classes_with_texts_have_the_temperature_of_the_method():
+    X = np.eye(4, dtype=np.float32)
+    texts = dict(zip("abcd", X, strict=True))
+    with_texts = HierarchicalHyCal().fit(X, list("abcd"), text=texts)
+    assert with_texts.temperature_ == 1.0 != HierarchicalHyCal().fit(X, list("abcd")).temperature_

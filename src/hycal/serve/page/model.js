@@ -20,7 +20,7 @@ export const model = {
 function build(section) {
   parts = {
     cost: h("p", { className: "quiet" }, "The method turns embeddings into answers. Another one uses the same images: nothing is embedded again, and Undo takes it back. Measure shows how often it is right on the learned images, each judged by a model without it, and the seconds that learning and judging take."),
-    all: h("p", { className: "buttons" }, h("button", { className: "soft", onclick: measureAll }, "Measure all")),
+    all: h("p", { className: "buttons", hidden: true }, h("button", { className: "soft", onclick: measureAll }, "Measure all")),
     methods: h("ul", { className: "choices-list", "aria-label": "Methods" }),
     encoderTitle: h("h2", {}, "Encoder"),
     why: h("div", { className: "quiet why" }),
