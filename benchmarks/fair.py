@@ -181,7 +181,12 @@ def make_section(name: str, variants: Sequence[Variant], options: argparse.Names
     results, labels = collect(options.out), {variant.label for variant in variants}
     groups = {head: results.find(setting.name) for head, (setting, _) in parts.items()}
     shown = {
-        head: replace(group, runs={label: runs for label, runs in group.runs.items() if label in labels})
+        head: replace(
+            group,
+            runs={
+                label: runs for label, runs in group.runs.items() if label in labels and len(runs) >= len(options.seeds)
+            },
+        )
         for head, group in groups.items()
         if group is not None
     }
