@@ -112,6 +112,7 @@ def test_the_document_names_the_files_of_each_walk(walk):
     named = set(re.findall(r"`([\w/]+\.py)`", section))
     opened = {file for file, _ in walks.hops_of(walk, ROOT / "src")}
     assert not named ^ opened, f"docs/architecture.md, {walk}: add {opened - named}, take out {named - opened}"
+    assert re.search(rf"^\| {walk} \|.*\| {len(opened)} \| \d+ \|$", house.DOCUMENT.read_text(), re.MULTILINE)
 
 
 @pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/architecture.md"])

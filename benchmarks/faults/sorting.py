@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.faults.kills import AtLine, AtTime, Moment, Outcome, run_killed
 from hycal.pile.manifest import NAME, Way
 from hycal.pile.moves import undo_sort
-from hycal.pile.sorting import Decision, SortedImage, new_manifest, sort_images
+from hycal.pile.sorting import Decision, ImageToSort, new_manifest, sort_images
 
 IMAGES = 24
 _LINES = 40  # executed lines of the writing modules for each image, about
@@ -51,7 +51,7 @@ def sort_pile(room: Path, way: Way) -> None:
         content = path.read_bytes()
         place, label = ("unsure", "x/a") if content[0] % 3 == 0 else ("sorted", f"x/{'ab'[content[1] % 2]}")
         source = path.relative_to(room / "pile").as_posix()
-        images.append(SortedImage(source, hashlib.sha256(content).digest(), Decision(place, label, 0.9)))
+        images.append(ImageToSort(source, hashlib.sha256(content).digest(), Decision(place, label, 0.9)))
     fresh = new_manifest(room / "pile", room / "out", way=way, layout="folders", csv=True)
     sort_images(room / "out", fresh, images, sidecars=True)
 

@@ -16,19 +16,19 @@ from hycal import NCM, HyCalError
 from hycal.pile import moves
 from hycal.pile.manifest import NAME, read_manifest
 from hycal.pile.moves import undo_sort
-from hycal.pile.sorting import Decision, SortedImage, decide, new_manifest, sort_images
+from hycal.pile.sorting import Decision, ImageToSort, decide, new_manifest, sort_images
 from tests.pile.test_suggestion import pile
 
 
-def image(room: Path, name: str, content: str = "", label: str = "x/cat", place: str = "sorted") -> SortedImage:
+def image(room: Path, name: str, content: str = "", label: str = "x/cat", place: str = "sorted") -> ImageToSort:
     """A file of the pile, and where it belongs."""
     path = room / "pile" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content or name)
-    return SortedImage(name, hashlib.sha256(path.read_bytes()).digest(), Decision(place, label, 0.75))
+    return ImageToSort(name, hashlib.sha256(path.read_bytes()).digest(), Decision(place, label, 0.75))
 
 
-def run(room: Path, images: list[SortedImage], *, way="copy", layout="folders", csv=False, sidecars=False):
+def run(room: Path, images: list[ImageToSort], *, way="copy", layout="folders", csv=False, sidecars=False):
     fresh = new_manifest(room / "pile", room / "out", way=way, layout=layout, csv=csv)
     return sort_images(room / "out", fresh, images, sidecars=sidecars)
 

@@ -3,7 +3,7 @@
 The Gaussians of `hycal.algebra.hierarchy` share one covariance in a domain. A class of many samples in few dimensions
 knows its own, shrunk to the mean variance within the classes of its domain:
 
-    W_c = (S_c + tau t I)/(v_c + tau)        y'W_c^-1 y/2 + log|W_c/t|/2 with y = x - mu_c, and a minus before it
+    W_c = (S_c + tau t I)/(v_c + tau)        evidence = -(y'W_c^-1 y + log|W_c/t|)/2 with y = x - mu_c
 
 A sample that is left out leaves the mean and the covariance of its class; t stays. With k = K_c/(K_c - 1),
 g = x - mu_c and h = g'(S_c + tau t I)^-1 g, which Q_c(x) gives, y becomes k g, S_c becomes S_c - k g g', and so

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hycal.embedding import Skipped
     from hycal.pile.manifest import Layout, Manifest, PlannedMove, Way
     from hycal.pile.moves import Problem
-    from hycal.pile.sorting import SortedImage
+    from hycal.pile.sorting import ImageToSort
     from hycal.project import Project
 
 SortedFolder = Annotated[Path, typer.Option("--out", help="Folder to sort into; made if there is none.")]
@@ -189,10 +189,10 @@ def _check_same(out: Path, old: Manifest | None, fresh: Manifest) -> None:
 
 def _decisions(
     project: Project, pile: Pile, manifest: Manifest, error: float, unknown: float | None
-) -> tuple[list[SortedImage], list[Skipped]]:
+) -> tuple[list[ImageToSort], list[Skipped]]:
     """Return where each image belongs, and the files that stay where they are."""
     from hycal.embedding.store import Skipped
-    from hycal.pile.sorting import SortedImage, decide
+    from hycal.pile.sorting import ImageToSort, decide
 
     taught = {row: project.state.label_of[key] for row, key in enumerate(pile.keys) if key in project.state.label_of}
     found = decide(project.state.classifier, pile.rows, error=error, unknown=unknown, known=taught)
@@ -202,7 +202,7 @@ def _decisions(
         if manifest.way == "move" and os.path.realpath(path) != str(path):
             left.append(Skipped(str(pile.folder / file), "reached by a link; --move moves the files of FOLDER alone"))
         else:
-            images.append(SortedImage(file, key, decision))
+            images.append(ImageToSort(file, key, decision))
     return images, left
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from hycal.encoders.preprocessing import Preprocessing
 from hycal.errors import HyCalError
 
-Kind = Literal["bundled", "wheel", "hub"]
+SourceKind = Literal["bundled", "wheel", "hub"]
 Backend = Literal["onnx", "transformers", "open_clip"]
 
 
@@ -73,7 +73,7 @@ class EncoderSpec:
 
     name: str
     summary: str
-    kind: Kind
+    kind: SourceKind
     dimension: int
     megabytes: int
     licence: str

@@ -116,7 +116,7 @@ def new_manifest(folder: Path, out: Path, *, way: Way, layout: Layout, csv: bool
 
 
 @dataclass(frozen=True)
-class SortedImage:
+class ImageToSort:
     """An image to sort: its path below the folder that is sorted, its content hash, and where it belongs."""
 
     source: str
@@ -125,7 +125,7 @@ class SortedImage:
 
 
 def sort_images(
-    out: Path, fresh: Manifest, images: Sequence[SortedImage], *, sidecars: bool, watch: Watch | None = None
+    out: Path, fresh: Manifest, images: Sequence[ImageToSort], *, sidecars: bool, watch: Watch | None = None
 ) -> tuple[Manifest, list[Problem]]:
     """Sort images into `out`: finish what a killed run left, then place those that are not in its manifest yet.
 
@@ -135,7 +135,7 @@ def sort_images(
         Made if there is none.
     fresh : Manifest
         That of `new_manifest`, used where `out` has none.
-    images : sequence of SortedImage
+    images : sequence of ImageToSort
     sidecars : bool
         Write a file of keywords for each sorted image.
     watch : callable, optional
@@ -149,7 +149,7 @@ def sort_images(
         return carry_out(out, extended(old, out, images, sidecars=sidecars), watch=watch)
 
 
-def extended(manifest: Manifest, out: Path, images: Sequence[SortedImage], *, sidecars: bool) -> Manifest:
+def extended(manifest: Manifest, out: Path, images: Sequence[ImageToSort], *, sidecars: bool) -> Manifest:
     """Return the manifest with the images that it does not have yet, and the folders to make for them.
 
     Names are kept; where one is taken, by an image of the plan or by any file, a number follows it.
@@ -161,7 +161,7 @@ def extended(manifest: Manifest, out: Path, images: Sequence[SortedImage], *, si
     return replace(manifest, entries=(*manifest.entries, *entries), made=made)
 
 
-def _plan(manifest: Manifest, out: Path, images: Sequence[SortedImage], sidecars: bool) -> list[PlannedMove]:
+def _plan(manifest: Manifest, out: Path, images: Sequence[ImageToSort], sidecars: bool) -> list[PlannedMove]:
     names = _Names(out, {path for entry in manifest.entries for path in (entry.target, entry.sidecar)})
     folders = _folders(manifest.layout, [image.decision.label for image in images])
     placed = {entry.label: PurePosixPath(entry.target).parent for entry in manifest.entries if entry.place == SORTED}

@@ -14,7 +14,7 @@ from hycal.project.labels import check_class_name, class_label, split_label
 from hycal.project.state import State
 from hycal.validation import Label, normal_name
 
-Kind = Literal["class", "domain", "image"]
+TargetKind = Literal["class", "domain", "image"]
 _SHORTEST_HASH = 8
 
 
@@ -22,7 +22,7 @@ _SHORTEST_HASH = 8
 class Target:
     """What a name refers to: its kind, its full name, and its images, as identities by label."""
 
-    kind: Kind
+    kind: TargetKind
     name: str
     images: Mapping[Label, tuple[bytes, ...]]
 
@@ -164,7 +164,7 @@ def _image(state: State, name: str) -> Target | None:
     return image(state, found.pop()) if found else None
 
 
-def _whole(kind: Kind, name: str, state: State, labels: list[Label]) -> Target:
+def _whole(kind: TargetKind, name: str, state: State, labels: list[Label]) -> Target:
     return Target(kind, name, {label: tuple(e.identity for e in state.classes[label].examples) for label in labels})
 
 

@@ -13,7 +13,7 @@ from hycal.validation import Label
 
 T = TypeVar("T")
 Classes = Mapping[Label, ClassExamples]
-Kind = tuple[object, ...]  # `State.kind`: the method with its parameters, and the encoder
+ModelSetup = tuple[object, ...]  # `State.kind`: the method with its parameters, and the encoder
 
 _ONE_IN = 10  # classes may have changed
 
@@ -52,7 +52,7 @@ class CachedResult(Generic[T]):
     ) -> None:
         self._function = function
         self._valid = valid
-        self._last: tuple[Classes, Kind, T] | None = None
+        self._last: tuple[Classes, ModelSetup, T] | None = None
         self._checked: Classes | None = None  # the last result is valid for these; most requests have them
         self._first_kept = 0
         self._computing = threading.Lock()
@@ -75,7 +75,7 @@ class CachedResult(Generic[T]):
         with self._computing:
             self._first_kept, self._last, self._checked = version, None, None
 
-    def _is_valid(self, last: tuple[Classes, Kind, T], state: State) -> bool:
+    def _is_valid(self, last: tuple[Classes, ModelSetup, T], state: State) -> bool:
         return state.classes is self._checked or (last[1] == state.kind and self._valid(last[0], state.classes))
 
     def last(self, state: State) -> T:
