@@ -9,7 +9,7 @@ from typing import Any
 from PIL import Image
 
 from hycal.escaping import csv_line, html_text, json_text
-from hycal.pile.manifest import COCO, CSV, Manifest, PlannedMove
+from hycal.pile.manifest import COCO, CSV, SORTED, Manifest, PlannedMove
 
 SIDECAR = ".xmp"
 
@@ -56,7 +56,7 @@ def _csv(out: Path, manifest: Manifest) -> bytes:
 
 def _coco(out: Path, manifest: Manifest) -> bytes:
     """Return image-level annotations: one box of the whole image for each sorted image."""
-    entries = [entry for entry in manifest.entries if entry.place == "sorted"]
+    entries = [entry for entry in manifest.entries if entry.place == SORTED]
     labels = {label: number for number, label in enumerate(sorted({entry.label for entry in entries}), start=1)}
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []

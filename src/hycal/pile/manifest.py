@@ -25,7 +25,7 @@ NAME = "hycal-sort.jsonl"
 LISTS = CSV, COCO = "sorted.csv", "annotations.json"
 WAYS: tuple[Way, ...] = ("copy", "move", "link")
 LAYOUTS: tuple[Layout, ...] = ("folders", "imagefolder", "coco")
-PLACES = ("sorted", "unsure", "unknown")
+PLACES = SORTED, UNSURE, UNKNOWN = "sorted", "unsure", "unknown"
 _VERSION = 1
 _MARK = b'{"hycal-sort": 1,'
 

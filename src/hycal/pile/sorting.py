@@ -19,13 +19,23 @@ from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
 from hycal.escaping import file_name
 from hycal.pile.lists import MARKS, SIDECAR
-from hycal.pile.manifest import COCO, CSV, Layout, Manifest, PlannedMove, Way, read_manifest
+from hycal.pile.manifest import (
+    COCO,
+    CSV,
+    SORTED,
+    UNKNOWN,
+    UNSURE,
+    Layout,
+    Manifest,
+    PlannedMove,
+    Way,
+    read_manifest,
+)
 from hycal.pile.moves import Problem, Watch, carry_out, locked_folder
 from hycal.storage.atomic import check_replaceable
 from hycal.uncertainty.unknown import check_share, rejected
 from hycal.validation import Doubles, Label
 
-SORTED, UNSURE, UNKNOWN = "sorted", "unsure", "unknown"
 _AT_ONCE = 4096  # rows
 
 
@@ -142,7 +152,7 @@ def sort_images(
         Called with the number of images done, and of all.
     """
     made = [] if out.is_dir() else ["."]
-    extended(read_manifest(out) or fresh, out, images, sidecars=sidecars)  # refuses before anything is made
+    _folders(fresh.layout, [image.decision.label for image in images])  # refuses before anything is made
     out.mkdir(exist_ok=True)
     with locked_folder(out):
         old = read_manifest(out) or replace(fresh, made=tuple(made))
@@ -168,9 +178,8 @@ def _plan(manifest: Manifest, out: Path, images: Sequence[ImageToSort], sidecars
     entries = []
     for image in images:
         found = image.decision
-        folder = (
-            placed.get(str(found.label), folders[found.label]) if found.place == SORTED else PurePosixPath(found.place)
-        )
+        of_class = placed.get(str(found.label), folders[found.label])
+        folder = of_class if found.place == SORTED else PurePosixPath(found.place)
         tag = SIDECAR if sidecars and found.place == SORTED else ""
         target = names.free(folder / PurePosixPath(image.source).name, tag)
         hash_, sidecar = image.key.hex(), target + tag if tag else ""
