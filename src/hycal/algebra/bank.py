@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from hycal.algebra.fusion import root_length
 from hycal.algebra.gaussians import ClassGaussians, GaussianOptions
+from hycal.algebra.loops import compiled_loops
 from hycal.parallel.threads import run_parallel, scratch
 from hycal.state.records import ClassRecord
 from hycal.validation import Floats
@@ -207,6 +208,14 @@ class GaussianBank:
         Products with [v, 1] are products with z times the length |v + t|, so the inverse length is applied last.
         """
         mu_z = _products("means", self.means[block], queries)
+        loops = compiled_loops(mu_z.size)
+        if loops is not None:
+            lengths = _products("lengths", self.lengths[block], queries)
+            W_z = _products("factors", self.factors[self._factor_rows(block)], queries)
+            starts = self.starts[block.start : block.stop + 1]
+            fixed = np.float32(1.0 / (self.options.fusion.fixed_length or 1.0))
+            loops.measure(mu_z, lengths, fixed, W_z, starts, self.terms[block], cosines, closeness)
+            return
         inverse = self._inverse_lengths(queries, block)
         np.multiply(mu_z, inverse, out=cosines)
         h_z = mu_z  # in place

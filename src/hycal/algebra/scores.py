@@ -9,20 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, log_ndtr, ndtr
 
+from hycal.algebra.logit_phi import LOGIT_PHI_P, LOGIT_PHI_Q, SHALLOW, SMALLEST_SPREAD
+from hycal.algebra.loops import compiled_loops
 from hycal.parallel.threads import scratch
 from hycal.validation import Doubles, Floats
-
-SMALLEST_SPREAD = 1e-6
-SHALLOW = 8.0  # standard deviations; at most C/64 of C z-scores lie beyond, as their squares sum to C - 1
-# log(Phi(z)/(1 - Phi(z))) = z P(z²)/Q(z²) for |z| <= 8, to 7e-7; P and Q from the constant term up.
-LOGIT_PHI_P = (
-    1.5957695851667444,
-    0.23868205011687546,
-    0.021119220275485167,
-    7.41524745282198e-4,
-    4.047505285834277e-6,
-)
-LOGIT_PHI_Q = (1.0, 0.10402949768856193, 0.00854726973275214, 1.4351527033911032e-4, 1.9431067258109502e-7)
 
 
 def standardise(scores: Floats) -> Floats:
@@ -102,6 +92,24 @@ def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Fl
     return log_odds
 
 
+def blend_measures(cosines: Floats, closeness: Floats, weights: Doubles) -> Floats:
+    """Return `blend_log_odds` of the z-scores of both measures, which may be changed in place."""
+    loops = compiled_loops(cosines.size) if weights.ndim == 1 else None
+    if loops is None:
+        return blend_log_odds(standardise(cosines), standardise(closeness), weights)
+    n = cosines.shape[1]
+    of_cosines, of_closeness = scratch("moments a", (2, n)), scratch("moments b", (2, n))
+    loops.moments(cosines, *of_cosines)
+    loops.moments(closeness, *of_closeness)
+    log_odds = scratch("odds a", cosines.shape)
+    if loops.blend(cosines, closeness, *of_cosines, *of_closeness, weights.astype(np.float32), log_odds):
+        deep = np.nonzero(np.isnan(log_odds))
+        z_cosine = (cosines[deep] - of_cosines[0][deep[1]]) * of_cosines[1][deep[1]]
+        z_distance = (closeness[deep] - of_closeness[0][deep[1]]) * of_closeness[1][deep[1]]
+        log_odds[deep] = _deep_log_odds(z_cosine, z_distance, weights[deep[0]])
+    return log_odds
+
+
 def blend_levels(cosine: Floats, closeness: Floats, weights: Doubles) -> Floats:
     """Return s = w closeness + (1 - w) cosine; weights are those of `blend_log_odds`.
 
@@ -157,15 +165,24 @@ class Blend:
         From both, normalised, and the weights to scores that rank as s = w level(closeness) + (1 - w) level(cosine).
     level : callable
         From a normalised measure to its share of s.
+    scores : callable
+        `combine` of both measures, normalised; it may change them.
     """
 
     of_cosine: Callable[[Floats], Floats]
     of_closeness: Callable[[Floats], Floats]
     combine: Callable[[Floats, Floats, Doubles], Floats]
     level: Callable[[Doubles], Doubles]
+    scores: Callable[[Floats, Floats, Doubles], Floats]
 
 
 #: z-scores, the Gaussian CDF, log-odds.
-BY_Z_SCORES = Blend(standardise, standardise, blend_log_odds, ndtr)
+BY_Z_SCORES = Blend(standardise, standardise, blend_log_odds, ndtr, blend_measures)
 #: The cosine as it is, the distance scaled to [0, 1].
-BY_RANGE = Blend(lambda cosine: cosine, scale_to_unit, blend_levels, lambda level: level)
+BY_RANGE = Blend(
+    lambda cosine: cosine,
+    scale_to_unit,
+    blend_levels,
+    lambda level: level,
+    lambda cosine, closeness, weights: blend_levels(cosine, scale_to_unit(closeness), weights),
+)

@@ -317,9 +317,8 @@ class HyCal(IncrementalClassifier):
         return scores.T
 
     def _blend(self, cosines: Floats, closeness: Floats, weights: Doubles) -> Floats:
-        """Return the scores, of shape (C, n); both measures are normalised in place."""
-        blend = self._rule.blend
-        return blend.combine(blend.of_cosine(cosines), blend.of_closeness(closeness), weights)
+        """Return the scores, of shape (C, n); the measures may be changed in place."""
+        return self._rule.blend.scores(cosines, closeness, weights)
 
     @staticmethod
     def _evaluate(

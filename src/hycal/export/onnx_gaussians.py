@@ -14,7 +14,7 @@ import numpy as np
 
 from hycal.algebra.bank import GaussianBank
 from hycal.algebra.fusion import SHORTEST
-from hycal.algebra.scores import LOGIT_PHI_P, LOGIT_PHI_Q, SHALLOW, SMALLEST_SPREAD
+from hycal.algebra.logit_phi import LOGIT_PHI_P, LOGIT_PHI_Q, SHALLOW, SMALLEST_SPREAD
 from hycal.validation import Doubles, Floats
 
 if TYPE_CHECKING:

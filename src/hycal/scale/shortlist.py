@@ -25,7 +25,8 @@ import numpy.typing as npt
 
 from hycal.algebra.bank import GaussianBank
 from hycal.algebra.covariance import directions
-from hycal.algebra.scores import SMALLEST_SPREAD, blend_log_odds
+from hycal.algebra.logit_phi import SMALLEST_SPREAD
+from hycal.algebra.scores import blend_log_odds
 from hycal.classifiers.hycal import HyCal
 from hycal.errors import HyCalError
 from hycal.extras import load_extra
