@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,8 @@ class CellResult:
 
 @cache
 def _versions() -> dict[str, str]:
-    libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    compiled = ["numba"] if find_spec("numba") else []
+    libraries = {name: version(name) for name in ["numpy", "scipy", "scikit-learn", *compiled]}
     return {"hycal": __version__, "python": platform.python_version(), **libraries}
 
 
