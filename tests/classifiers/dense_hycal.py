@@ -35,15 +35,19 @@ def _exact(rows):
 
 
 def background_distance(v, candidates, samples, texts, *, reg, gamma, fusion, rule):
-    """Squared distance of every query from all samples as one Gaussian, mean over the candidates it is fused with."""
+    """Squared distance of every query from all samples as one Gaussian, mean over the candidates it is fused with.
+
+    The second value is the largest term in the sum that the distance is.
+    """
     if all(len(x) for x in samples) or not any(len(x) for x in samples):
-        return 0.0
+        return 0.0, 0.0
     pairs = np.concatenate([fuse(x, t, fusion) for x, t in zip(samples, texts, strict=True) if len(x)])
     covariance = np.cov(pairs, rowvar=False) if len(pairs) > 1 else np.zeros((pairs.shape[1], pairs.shape[1]))
     a, delta = (1 - reg, reg * gamma) if rule == "paper" else (1, reg)
     precision = np.linalg.inv(a * covariance + delta * np.eye(pairs.shape[1]))
     away = [fuse(v, t, fusion) - pairs.mean(axis=0) for t in candidates]
-    return np.mean([np.sum(y @ precision * y, axis=1) for y in away], axis=0)
+    terms = np.max([np.sum(y**2, axis=1) / delta for y in away], axis=0)
+    return np.mean([np.sum(y @ precision * y, axis=1) for y in away], axis=0), terms
 
 
 def normalise(scores):
@@ -102,7 +106,7 @@ def dense_measures(queries, samples, texts, learned=None, *, reg, gamma, fusion,
     v = unit(np.asarray(queries, dtype=np.float64))
     samples, texts = _exact(samples), _exact(texts)
     pool = (samples, texts) if learned is None else (_exact(learned[0]), _exact(learned[1]))
-    far = background_distance(v, texts, *pool, reg=reg, gamma=gamma, fusion=fusion, rule=rule)
+    far, far_terms = background_distance(v, texts, *pool, reg=reg, gamma=gamma, fusion=fusion, rule=rule)
     cosine, closeness, terms, ridge = [], [], [], reg * gamma if rule == "paper" else reg
     for x, t in zip(samples, texts, strict=True):
         pairs = fuse(x if len(x) else t[None], t, fusion)
@@ -111,19 +115,21 @@ def dense_measures(queries, samples, texts, learned=None, *, reg, gamma, fusion,
         cosine.append(z @ mean)
         away = z - mean
         closeness.append(far - np.sum(away @ precision * away, axis=1) if len(x) else np.zeros(len(v)))
-        terms.append(np.sum(away**2, axis=1) / ridge if len(x) else np.zeros(len(v)))
+        terms.append(np.sum(away**2, axis=1) / ridge if len(x) else far_terms * np.ones(len(v)))
     return tuple(np.stack(part, axis=1) for part in (cosine, closeness, terms))
 
 
 def condition(queries, samples, texts, learned, *, reg, gamma, fusion, rule, **_):
-    """Return (n, 1): by how much the z-score of a query multiplies the rounding of its distances.
+    """Return (n, 1): by how much the z-score of a query, or its place in the range, multiplies the rounding of distances.
 
-    Where all candidates are equally far, it is without bound: the sign of a rounding error decides the z-score.
+    Where all candidates are equally far, it is without bound: the sign of a rounding error decides the score.
     """
+    literal = rule == "literal"
     _, closeness, terms = dense_measures(
-        queries, samples, texts, learned, reg=reg, gamma=gamma, fusion=fusion, rule=rule
+        queries, samples, texts, learned, reg=reg, gamma=gamma, fusion=fusion, rule="paper" if literal else rule
     )
-    return terms.max(axis=1, keepdims=True) / np.maximum(closeness.std(axis=1, ddof=1, keepdims=True), 1e-6)
+    spread = np.ptp(closeness, axis=1) if literal else closeness.std(axis=1, ddof=1)
+    return (terms.max(axis=1) / np.maximum(spread, 1e-6))[:, None]
 
 
 def literal_scores(queries, samples, texts, *, learned, alpha, beta, reg, gamma, fusion, metric, rule):
@@ -136,7 +142,7 @@ def literal_scores(queries, samples, texts, *, learned, alpha, beta, reg, gamma,
     v = unit(np.asarray(queries, dtype=np.float64))
     samples, texts = _exact(samples), _exact(texts)
     pool = _exact(learned[0]), _exact(learned[1])
-    far = background_distance(v, texts, *pool, reg=reg, gamma=gamma, fusion=fusion, rule="paper")
+    far, _ = background_distance(v, texts, *pool, reg=reg, gamma=gamma, fusion=fusion, rule="paper")
     cosine, distance = [], []
     for x, t in zip(samples, texts, strict=True):
         pairs, z = fuse(x if len(x) else t[None], t, fusion), fuse(v, t, fusion)

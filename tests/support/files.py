@@ -27,4 +27,5 @@ def rewrite(path: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]]
     header = json.loads(raw[8 : 8 + struct.unpack("<Q", raw[:8])[0]])
     manifest = json.loads(header["__metadata__"]["hycal"])
     change(manifest, tensors)
+    path.unlink()  # an older safetensors would write into the file that a loaded model still maps
     write_parts(path, json.dumps(manifest), tensors)

@@ -10,9 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -87,13 +85,20 @@ def _with_short_cut(app: ASGIApp, embeddings: EmbeddingsEndpoint) -> ASGIApp:
     What the framework does for every request, from finding the route to checking its parameters, takes as long as the
     answer to one row. A request with options takes the usual way.
     """
-    path = PREFIX + EMBEDDINGS
-    handlers = dict(_HANDLERS)
-    short = Starlette(routes=[Route(path, embeddings.__call__, methods=["POST"])], exception_handlers=handlers)
+    path, known = PREFIX + EMBEDDINGS, tuple(_HANDLERS)
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         plain = scope["type"] == "http" and scope["path"] == path and scope["method"] == "POST"
-        await (short if plain and not scope["query_string"] else app)(scope, receive, send)
+        if not plain or scope["query_string"]:
+            await app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        try:
+            response = await embeddings(request)
+        except known as error:
+            kind = next(kind for kind in type(error).__mro__ if kind in _HANDLERS)
+            response = await _HANDLERS[kind](request, error)
+        await response(scope, receive, send)
 
     return dispatch
 

@@ -7,6 +7,7 @@ stops at the first fault; the framework would collect every fault of a hostile b
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -53,6 +54,7 @@ class FoldersIn(msgspec.Struct, forbid_unknown_fields=True):
     folders: Annotated[dict[Annotated[str, msgspec.Meta(max_length=LONGEST_PATH)], int], msgspec.Meta(min_length=1)]
 
 
+@lru_cache(maxsize=1)  # every request asks for the same
 def body_limits(limits: Limits, width: int) -> Callable[[str, str], int]:
     """Return the function that gives the largest body for a path and a media type; embeddings have `width` numbers."""
     numbers = limits.rows * width

@@ -171,8 +171,10 @@ class Guard:
 
     def _log_in(self, scope: Scope) -> Response | None:
         """Return the response to the printed link: it moves the token from the address into a cookie."""
+        if scope["path"] != "/" or self._access.token is None:
+            return None
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
-        if scope["path"] != "/" or self._access.token is None or not given:
+        if not given:
             return None
         if not _same(given[0], self._access.token):
             return _refused(401, "This token is not that of the server. Open the link that `hycal serve` printed.")
