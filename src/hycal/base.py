@@ -139,6 +139,10 @@ class IncrementalClassifier(Estimator):
         """The temperature of scores that are log probabilities, where samples are many; None: it is fitted."""
         return None
 
+    def uses_texts(self, derived: Any) -> bool:
+        """Whether the text of every class is part of its score."""
+        return False
+
     @property
     def scores_announced(self) -> bool:
         """Whether a class that has a text and no images yet can be a candidate."""

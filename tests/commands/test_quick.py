@@ -104,7 +104,14 @@ def test_the_package_offers_every_name_though_late() -> None:
         _ = hycal.HyKal  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("arguments", [["predict", "-h"], ["bench", "run", "-h"]])
+@pytest.mark.parametrize("arguments", [["-h"], ["bench", "-h"], ["predict", "-h"], ["bench", "run", "-h"]])
 def test_help_shows_no_type_beside_a_flag(arguments):
     said = CliRunner().invoke(app, arguments).output
-    assert "--quiet" in said and "bool" not in said.lower()
+    assert "--help" in said and "bool" not in said.lower()
+
+
+def test_help_fills_its_lines():
+    said = CliRunner().invoke(app, ["learn", "-h"], env={"COLUMNS": "80"}).output
+    paragraph = said[said.index("FOLDER holds") : said.index("Ends with 0")].split("\n")
+    lines = [line.strip() for line in paragraph if line.strip()]
+    assert all(len(f"{line} {after.split()[0]}") > 76 for line, after in zip(lines, lines[1:], strict=False))

@@ -92,25 +92,26 @@ def test_percentages_are_calibrated_and_a_correction_fits_nothing(taught, servic
     )
 
 
-def test_what_fits_no_class_is_told_where_it_is_asked(client, service):
+def test_what_fits_no_class_is_told_unless_the_request_says_no(client, service):
     teach(client, count=1)
-    question = "/api/classify?unknown=0.05"
+    question = "/api/classify"
     one = client.post(question, files=files(picture("green", 1))).json()["answers"][0]
     assert one["unknown"] is None, "no class has two images"
     teach(client, count=8)
     asked = files(picture("green", 1), picture("red", 3), b"no image", picture("grey", 1))
     told = client.post(question, files=asked).json()["answers"]
     assert [answer["unknown"] for answer in told] == [True, False, None, True]
-    assert client.post("/api/classify", files=asked[:1]).json()["answers"][0]["unknown"] is None
+    assert client.post(f"{question}?unknown=0", files=asked[:1]).json()["answers"][0]["unknown"] is None
     image = told[0]["image"]
     rows = [service.image(image).row.tolist()]
     by_row = client.post("/api/classify-embeddings?unknown=0.05", json={"rows": rows}).json()["answers"][0]
     assert by_row["unknown"] is True
+    assert client.post("/api/classify-embeddings", json={"rows": rows}).json()["answers"][0]["unknown"] is None
     labels = {}
     for seen in client.post("/api/images", files=files(*(picture("green", n) for n in range(2, 9)))).json()["images"]:
         labels[seen["image"]] = "colour/green"
     client.post("/api/learn", json={"labels": labels})
-    assert client.post("/api/answers?unknown=0.05", json={"images": [image]}).json()["answers"][0]["unknown"] is False
+    assert client.post("/api/answers", json={"images": [image]}).json()["answers"][0]["unknown"] is False
     assert client.post("/api/classify?unknown=1", files=asked[:1]).status_code == 422
 
 

@@ -149,4 +149,7 @@ def test_one_shot_classes_with_texts_have_the_temperature_of_the_method():
     X = np.eye(4, dtype=np.float32)
     texts = dict(zip("abcd", X, strict=True))
     with_texts = HierarchicalHyCal().fit(X, list("abcd"), text=texts)
-    assert with_texts.temperature_ == 1.0 != HierarchicalHyCal().fit(X, list("abcd")).temperature_
+    without = HierarchicalHyCal().fit(X, list("abcd")).temperature_
+    assert with_texts.temperature_ == 1.0 != without
+    unused = HierarchicalHyCal(text="none").fit(X, list("abcd"), text=texts)
+    assert unused.temperature_ == without

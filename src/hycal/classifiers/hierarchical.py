@@ -152,6 +152,10 @@ class HierarchicalHyCal(IncrementalClassifier):
         """1: the weights of evidence are fitted on held-out samples already."""
         return 1.0
 
+    def uses_texts(self, derived: Posterior) -> bool:
+        """Whether every domain has texts."""
+        return all(text is not None for text in derived.texts)
+
     def derive(self, records: Records, previous: Any) -> Posterior:
         """Return the hierarchy and the weights of evidence."""
         with one_blas_thread():

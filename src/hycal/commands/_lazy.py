@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -13,20 +14,39 @@ from typer.core import TyperCommand, TyperGroup
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def _plain_flags(params: Any) -> Any:
+    """Show no type beside a flag, as in `--json <bool>`: a flag takes no value."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
 class Command(TyperCommand):
-    """A command whose help shows no type beside a flag, as in `--json <bool>`: a flag takes no value."""
+    """A command whose help fills its lines at any width, and shows no type beside a flag."""
+
+    def __init__(self, *args: Any, help: str | None = None, **options: Any) -> None:
+        paragraphs = inspect.cleandoc(help or "").split("\n\n")
+        super().__init__(*args, help="\n\n".join(" ".join(part.split()) for part in paragraphs), **options)
 
     def get_params(self, ctx: Any) -> Any:
         """Return the parameters, `--help` included."""
-        params = super().get_params(ctx)
-        for param in params:
-            if getattr(param, "is_flag", False):
-                param.metavar = ""
-        return params
+        return _plain_flags(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    """A group whose help shows no type beside a flag."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters, `--help` included."""
+        return _plain_flags(super().get_params(ctx))
 
 
 class Subcommands(typer.Typer):
     """Commands below one name, such as those of `hycal bench`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(cls=_Group, **options)
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:
         """Return the decorator of a command."""
@@ -76,7 +96,7 @@ class _Announced(TyperCommand):
         return self._entry.load().make_context(*args, **kwargs)
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(_Group):
     """A group with the commands in `entries`, for `typer.Typer(cls=)`."""
 
     entries: ClassVar[tuple[Entry, ...]] = ()

@@ -30,13 +30,13 @@ _BATCH_BYTES = 2**19 + 2**10  # of the requests in one batch: 256 rows of 512 nu
 class EmbeddingsRequest:
     """A body of embeddings and its media type, how many candidates to name, and whether to look for unknown rows.
 
-    `unknown` is the share of learned images that may be called unknown; None does not ask.
+    `unknown` is the share of learned images that may be called unknown; 0 does not ask.
     """
 
     body: bytes
     kind: str
     top: int
-    unknown: float | None = None
+    unknown: float = 0.0
 
 
 class EmbeddingsEndpoint:
@@ -51,7 +51,7 @@ class EmbeddingsEndpoint:
             most=_BATCH_BYTES,
         )
 
-    async def __call__(self, request: Request, top: int = TOP, unknown: float | None = None) -> Response:
+    async def __call__(self, request: Request, top: int = TOP, unknown: float = 0.0) -> Response:
         """Return JSON of `schemas.AnswersOut`."""
         kind = request.headers.get("content-type", "")
         counted = None if is_npy(kind) else RowCount(self._service.limits.rows, self._service.width)

@@ -11,6 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from hycal._version import __version__
 from hycal.errors import HyCalError
 from hycal.project import Receipt, find_class
+from hycal.project.predictions import ERROR
 from hycal.serve import requests, schemas
 from hycal.serve.batching import ANSWERING, EMBEDDING, run_on
 from hycal.serve.bodies import EMBEDDINGS, NPY, PREFIX, EmbeddingsIn, FoldersIn, LearnIn, json_schema, parse_json
@@ -37,8 +38,12 @@ TheService = Annotated[Service, Depends(_service)]
 Top = Annotated[int, Query(ge=1, le=50, description="Classes to name for each image.")]
 Why = Annotated[bool, Query(description="Add the evidence: shares of the score, nearest learned images.")]
 Unknown = Annotated[
-    float | None,
-    Query(gt=0, lt=1, description="Say which fit no learned class, where this share of learned images may be wrong."),
+    float,
+    Query(
+        ge=0,
+        lt=1,
+        description="Say which fit no learned class, where this share of learned images may be wrong; 0 does not say.",
+    ),
 ]
 Files = Annotated[list[UploadFile], File(description="Image files.")]
 
@@ -134,7 +139,7 @@ def thumbnail(service: TheService, image: str) -> Response:
 
 @router.post("/classify", summary="Classify images")
 async def classify(
-    service: TheService, files: Files, top: Top = TOP, why: Why = False, unknown: Unknown = None
+    service: TheService, files: Files, top: Top = TOP, why: Why = False, unknown: Unknown = ERROR
 ) -> schemas.AnswersOut:
     """An image that cannot be used has a problem instead of candidates."""
     images, watch = await run_on(EMBEDDING, _receive, service, files)
@@ -143,7 +148,7 @@ async def classify(
 
 @router.post("/answers", summary="Classify images that were sent before")
 async def answers(
-    service: TheService, body: requests.AnswersIn, top: Top = TOP, why: Why = False, unknown: Unknown = None
+    service: TheService, body: requests.AnswersIn, top: Top = TOP, why: Why = False, unknown: Unknown = ERROR
 ) -> schemas.AnswersOut:
     """An image that the server does not have any more has a problem instead of candidates."""
     return await run_on(ANSWERING, _answer_again, service, body.images, top, why, unknown)
@@ -155,7 +160,7 @@ async def answers(
     response_model=schemas.AnswersOut,
     openapi_extra=_body({"application/json": json_schema(EmbeddingsIn), NPY: {"type": "string", "format": "binary"}}),
 )
-async def classify_embeddings(request: Request, top: Top = TOP, unknown: Unknown = None) -> Response:
+async def classify_embeddings(request: Request, top: Top = TOP, unknown: Unknown = 0.0) -> Response:
     """JSON `{"rows": [[...], ...]}`, or the bytes of a float32 .npy file of shape (n, d)."""
     return await request.app.state.embeddings(request, top, unknown)
 
@@ -263,7 +268,7 @@ def _receive_only(service: Service, files: Sequence[UploadFile]) -> schemas.Imag
 
 
 def _answer(
-    service: Service, images: Sequence[SentImage], top: int, why: bool, error: float | None, watch: Stopwatch
+    service: Service, images: Sequence[SentImage], top: int, why: bool, error: float, watch: Stopwatch
 ) -> schemas.AnswersOut:
     state = service.state
     usable = [image.example.row for image in images if image.example is not None]
@@ -280,7 +285,7 @@ def _answer(
 
 
 def _answer_again(
-    service: Service, images: Sequence[str], top: int, why: bool, error: float | None
+    service: Service, images: Sequence[str], top: int, why: bool, error: float
 ) -> schemas.AnswersOut:
     return _answer(service, [service.sent_image(image) for image in images], top, why, error, Stopwatch())
 

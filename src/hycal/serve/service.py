@@ -204,10 +204,10 @@ class Service:
         """Return the candidates for each row as arrays, faster than `answers` for many rows."""
         return rank(state, rows, top=top, calibration=self._calibration(state) if state.classes else None)
 
-    def unknown(self, state: State, rows: Sequence[Floats] | Floats, error: float | None) -> Sequence[bool | None]:
-        """Return which embeddings fit no learned class; None if that was not asked or cannot be said."""
-        known = None if error is None or not len(rows) or not state.classes else self._familiarity(state)
-        if error is None or known is None or not len(known.held_out):
+    def unknown(self, state: State, rows: Sequence[Floats] | Floats, error: float) -> Sequence[bool | None]:
+        """Return which embeddings fit no learned class; None if that was not asked (`error` is 0) or cannot be said."""
+        known = self._familiarity(state) if error and len(rows) and state.classes else None
+        if known is None or not len(known.held_out):
             return [None] * len(rows)
         queries = state.classifier.check_queries(rows)
         found: list[bool] = rejected(known(queries), known.threshold(error)).tolist()

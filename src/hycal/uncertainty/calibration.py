@@ -10,7 +10,7 @@ embeddings of the bundled disciplines by `python -m benchmarks.small_prior`; the
 
 A method whose scores are log probabilities has a temperature of its own, to which log T goes as n^2/(n^2 + 300^2), with
 n held-out samples: it was fitted to many samples, and so to more than one number can mend. Where nothing is held out
-and every class has a text, that temperature is used as it is: the small problems have no texts.
+and scores use the text of every class, that temperature is used as it is: the small problems have no texts.
 
 No number of right answers makes an error impossible. After n in a row, Jeffreys' estimate of the error is
 1/(2 (n + 1)): this share of every answer is spread evenly over the classes, with n the number of learned samples.
@@ -103,7 +103,7 @@ class Calibration:
             return cls(1.0, floor, np.empty(0))
         found = _held_out_scores(method, derived, records)
         prior = TemperaturePrior()
-        if fixed is not None and not len(found.samples.rows) and all(part.text is not None for part in records.ordered):
+        if fixed is not None and not len(found.samples.rows) and method.uses_texts(derived):
             return cls(fixed, floor, np.empty(0))
         temperature = fit_temperature(found, prior.centre(method, derived, records), prior)
         if fixed is not None:

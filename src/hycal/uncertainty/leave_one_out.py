@@ -41,13 +41,16 @@ class HeldOutScores:
 
 
 class ScoringMethod(Protocol):
-    """The part of `hycal.base.IncrementalClassifier` that leave-one-out needs."""
+    """The part of `hycal.base.IncrementalClassifier` that leave-one-out and calibration need."""
 
     def derive(self, records: Records, previous: Any) -> Any:
         """Return what scoring needs."""
 
     def score_rows(self, derived: Any, X: Floats, columns: npt.NDArray[np.intp] | None) -> npt.NDArray[Any]:
         """Return the scores of unit rows."""
+
+    def uses_texts(self, derived: Any) -> bool:
+        """Whether the text of every class is part of its score."""
 
     def scores_without_each(self, derived: Any, records: Records, samples: Selection) -> npt.NDArray[Any] | None:
         """Return the scores of samples, each by the model without it, or None."""

@@ -91,7 +91,7 @@ const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseco
 /** Answer frame after frame while this stream is on; one question at a time. */
 async function watch(own) {
   while (stream === own) {
-    if (!burst && store.info.classes) await attempt(async () => show((await upload("classify?top=3&unknown=0.05", [await frame("camera.jpg")])).answers[0]));
+    if (!burst && store.info.classes) await attempt(async () => show((await upload("classify?top=3", [await frame("camera.jpg")])).answers[0]));
     await pause(ANSWER_EVERY);
   }
 }

@@ -6,7 +6,7 @@ import { evidence } from "./evidence.js";
 import { classFields } from "./labels.js";
 import { applyReceipt, colour, undoAction } from "./store.js";
 
-export const QUESTION = "top=5&unknown=0.05"; // one learned image of twenty may be called unknown
+export const QUESTION = "top=5";
 
 /** Make the card of {file, path, answer, model}. */
 export function card(item) {

@@ -66,7 +66,7 @@ async function classifyAll(asked, bar, signal) {
   const { fitting, tooLarge } = splitBySize(asked, store.info.limits);
   const tested = tooLarge.map((item) => ({ ...item, answer: { problem: item.problem } }));
   for (const batch of batches(fitting, store.info.limits)) {
-    const { answers } = await upload("classify?top=1&unknown=0.05", batch, signal);
+    const { answers } = await upload("classify?top=1", batch, signal);
     tested.push(...answers.map((answer, number) => ({ ...batch[number], answer })));
     bar.value = tested.length;
   }
