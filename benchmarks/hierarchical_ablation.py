@@ -86,7 +86,7 @@ WITHOUT: Mapping[str, Callable[[], Any]] = {
     "without distance to classes": lambda: _without_evidence(0),
     "without kernel": lambda: _replaced(kernel_pays=lambda samples, classes: False),
     "without covariances": lambda: _replaced(covariances_pay=lambda counts, width: False),
-    "identity: a half": lambda: _replaced(_identity_share=lambda records, ridge: ridge),
+    "identity: a half": lambda: _replaced(identity_share=lambda records, ridge: ridge),
     "without shrinking of means": lambda: _hierarchy(_plain_means),
     "without fitted weights": lambda: _replaced(fit_weights=_fixed),
     "left-out samples stay in B": lambda: patch.object(hierarchy_held_out, "posterior_without", _posterior_with),

@@ -70,6 +70,13 @@ def fit_hierarchy(
     return Hierarchy(prior.in_float32(), domains, domain_of, means)
 
 
+def identity_share(records: Records, ridge: float) -> float:
+    """Return e: `ridge` from v = d/4 degrees of freedom on; below, its odds grow by sqrt(d/4v)."""
+    freedom = max(int(records.counts.sum()) - len(records.counts), 1)
+    growth = max(1.0, float(np.sqrt(records.width / 4.0 / freedom)))
+    return ridge * growth / (ridge * growth + 1.0 - ridge)
+
+
 @dataclass(frozen=True, eq=False)
 class _Moments:
     """Moments of the classes of one domain: K, m_g, mu_c - m_g and S_g."""

@@ -14,7 +14,7 @@ from hycal.algebra.cost import Addition
 from hycal.algebra.evidence import ScorePart, ScoreParts
 from hycal.algebra.hierarchy import Hierarchy
 from hycal.algebra.hierarchy_covariance import ClassCovariances, covariance_operations, covariances_pay
-from hycal.algebra.hierarchy_fit import fit_hierarchy
+from hycal.algebra.hierarchy_fit import fit_hierarchy, identity_share
 from hycal.algebra.hierarchy_groups import domain_candidates
 from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_energies, held_out_evidence
 from hycal.algebra.hierarchy_kernel import KernelRegression, kernel_operations, kernel_pays
@@ -171,7 +171,7 @@ class HierarchicalHyCal(IncrementalClassifier):
         return float(np.sum(self.scores_without_each(fit, records, samples)[samples.each, samples.own]))
 
     def _posterior(self, records: Records, domain_of: npt.NDArray[np.intp]) -> Posterior:
-        ridge = _identity_share(records, self.ridge)
+        ridge = identity_share(records, self.ridge)
         hierarchy = fit_hierarchy(records, strength=self.strength, ridge=ridge, domain_of=domain_of)
         everything = Selection.of(records)
 
@@ -235,13 +235,6 @@ class HierarchicalHyCal(IncrementalClassifier):
 
         run_in_chunks(score, len(X), numbers_per_row=3 * classes + X.shape[1])
         return scores if columns is None else scores[:, columns]
-
-
-def _identity_share(records: Records, ridge: float) -> float:
-    """Return e: `ridge` from v = d/4 degrees of freedom on; below, its odds grow by sqrt(d/4v)."""
-    freedom = max(int(records.counts.sum()) - len(records.counts), 1)
-    growth = max(1.0, float(np.sqrt(records.width / 4.0 / freedom)))
-    return ridge * growth / (ridge * growth + 1.0 - ridge)
 
 
 def _evidence(derived: Posterior, X: Floats) -> tuple[Floats, Floats, list[dict[str, Floats]]]:

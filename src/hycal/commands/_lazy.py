@@ -25,8 +25,8 @@ def _plain_flags(params: Any) -> Any:
 class Command(TyperCommand):
     """A command whose help fills its lines at any width, and shows no type beside a flag."""
 
-    def __init__(self, *args: Any, help: str | None = None, **options: Any) -> None:
-        paragraphs = inspect.cleandoc(help or "").split("\n\n")
+    def __init__(self, *args: Any, **options: Any) -> None:
+        paragraphs = inspect.cleandoc(options.pop("help", None) or "").split("\n\n")
         super().__init__(*args, help="\n\n".join(" ".join(part.split()) for part in paragraphs), **options)
 
     def get_params(self, ctx: Any) -> Any:
