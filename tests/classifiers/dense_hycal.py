@@ -120,7 +120,7 @@ def dense_measures(queries, samples, texts, learned=None, *, reg, gamma, fusion,
 
 
 def condition(queries, samples, texts, learned, *, reg, gamma, fusion, rule, **_):
-    """Return (n, 1): by how much the z-score of a query, or its place in the range, multiplies the rounding of distances.
+    """Return (n, 1): by how much the z-score or the range of a query multiplies the rounding of its distances.
 
     Where all candidates are equally far, it is without bound: the sign of a rounding error decides the score.
     """

@@ -203,8 +203,18 @@ def test_layouts_and_lists(tmp_path: Path) -> None:
 def test_labels_of_strangers_name_no_other_folder(tmp_path: Path) -> None:
     run(tmp_path, [image(tmp_path, "1.jpg", label="../../up"), image(tmp_path, "2.jpg", label="..")])
     assert names(tmp_path) == {"%2E./..%2Fup/1.jpg".replace("..%2F", "%2E.%2F"), "%2E./2.jpg"}
+
+
+@pytest.mark.parametrize("label", ["Unsure/cat", "hycal-sort.jsonl/cat", "sorted.csv/cat", "x/", "/", "x/" + 90 * "字"])
+def test_classes_whose_folder_cannot_be_are_refused_before_anything_is_made(tmp_path: Path, label: str) -> None:
     with pytest.raises(HyCalError, match="Rename it"):
-        run(tmp_path, [image(tmp_path, "3.jpg", label="Unsure/cat")])
+        run(tmp_path, [image(tmp_path, "1.jpg", label=label)])
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_image_and_a_class_of_one_name_have_two_places(tmp_path: Path) -> None:
+    _, problems = run(tmp_path, [image(tmp_path, "cat", label="x"), image(tmp_path, "1.jpg", label="x/cat")])
+    assert not problems and names(tmp_path) == {"x/cat-2", "x/cat/1.jpg"}
 
 
 def test_a_manifest_of_a_stranger_touches_nothing_outside(tmp_path: Path) -> None:
@@ -239,6 +249,27 @@ def test_links_in_a_sorted_folder_lead_nowhere(tmp_path: Path, way: str) -> None
     before = tree(elsewhere)
     _, problems = undo_sort(tmp_path / "out")
     assert "is a link" in problems[0].reason and tree(elsewhere) == before
+
+
+def test_no_folder_is_made_or_removed_through_a_link(tmp_path: Path) -> None:
+    run(tmp_path, [image(tmp_path, "1.jpg")])
+    (tmp_path / "elsewhere/empty").mkdir(parents=True)
+    (tmp_path / "out/away").symlink_to(tmp_path / "elsewhere")
+    manifest = tmp_path / "out" / NAME
+    manifest.write_text(manifest.read_text().replace('"made": [', '"made": ["away/new", "away/empty", '))
+    run(tmp_path, [image(tmp_path, "2.jpg")])
+    undo_sort(tmp_path / "out")
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["empty"]
+
+
+def test_only_ordinary_files_are_read_and_moved(tmp_path: Path) -> None:
+    run(tmp_path, [image(tmp_path, "1.jpg"), image(tmp_path, "2.jpg")], way="move")
+    os.mkfifo(tmp_path / "pile/1.jpg")  # reading it would never end
+    (tmp_path / "out/x/cat/2.jpg").unlink()
+    (tmp_path / "out/x/cat/2.jpg").mkdir()
+    _, problems = undo_sort(tmp_path / "out")
+    assert ["ordinary file" in problem.reason for problem in problems] == [True, True]
+    assert (tmp_path / "out/x/cat/2.jpg").is_dir() and (tmp_path / "out/x/cat/1.jpg").read_text() == "1.jpg"
 
 
 def test_a_link_in_place_of_the_hidden_folder_is_not_followed(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from io import BufferedReader
+from pathlib import Path, PurePath
 
 from hycal.errors import HyCalError
 from hycal.pile.lists import MARKS, lists_of, sidecar_of
@@ -53,7 +54,8 @@ def carry_out(out: Path, manifest: Manifest, *, watch: Watch | None = None) -> t
     The caller holds the lock of `locked_folder`.
     """
     write_manifest(out, manifest)
-    for name in manifest.made:
+    made = [name for name in manifest.made if _link_above(out, name) is None]
+    for name in made:
         (out / name).mkdir(exist_ok=True)
     placed, problems = list(manifest.entries[: manifest.done]), []
     for done, entry in enumerate(manifest.entries[manifest.done :], start=1):
@@ -74,7 +76,7 @@ def carry_out(out: Path, manifest: Manifest, *, watch: Watch | None = None) -> t
     for name, content in lists_of(out, finished).items():
         write_whole(out / name, content, mark=MARKS[name])
     shutil.rmtree(out / _PARTS, ignore_errors=True)
-    for name in manifest.made:
+    for name in made:
         sync_folder(out / name)
     write_manifest(out, finished)
     return finished, problems
@@ -94,7 +96,7 @@ def undo_sort(out: Path, *, watch: Watch | None = None) -> tuple[Manifest, list[
             raise HyCalError(f"{out} was undone by another program. Nothing was changed.")
         write_manifest(out, replace(manifest, done=0))  # from now on only the files say what is in place
         problems = _take_back(out, manifest, watch)
-        for name in reversed([name for name in manifest.made if name != "."]):
+        for name in reversed([name for name in manifest.made if name != "." and _link_above(out, name) is None]):
             _remove_empty(out / name)
         if not problems:
             (out / NAME).unlink(missing_ok=True)
@@ -173,6 +175,8 @@ def _move_back(source: Path, target: Path, entry: PlannedMove, out: Path) -> Non
         if not os.path.lexists(source):
             raise OSError("it is gone, and not in its old place either")
         return
+    if target.is_symlink() or not target.is_file():
+        raise OSError("it is no longer an ordinary file")
     if os.path.lexists(source):
         if not target.samefile(source) and _hash(source) != _hash(target):
             raise OSError(f"there is another file in its old place, {source}")
@@ -243,7 +247,7 @@ def _copied(source: Path, entry: PlannedMove | None, room: Path) -> Path:
     """Return a copy in a hidden folder of `room`, with times and permissions; refuse a file that changed since."""
     part = _new_part(room)
     digest = hashlib.sha256()
-    with source.open("rb") as reading, part.open("wb") as file:
+    with _opened(source) as reading, part.open("wb") as file:
         while block := reading.read(_AT_ONCE):
             digest.update(block)
             file.write(block)
@@ -267,10 +271,14 @@ def _new_part(room: Path) -> Path:
 
 def _check_real_folders(out: Path, entry: PlannedMove) -> None:
     """Refuse an image of a folder that is a link: what is written or removed there would be outside of `out`."""
-    for name in filter(None, (entry.target, entry.sidecar)):
-        for parent in list((out / name).relative_to(out).parents)[:-1]:
-            if (out / parent).is_symlink():
-                raise OSError(f"{out / parent} is a link, so nothing in it is touched")
+    for name in (entry.target, entry.sidecar):
+        if (link := _link_above(out, name)) is not None:
+            raise OSError(f"{link} is a link, so nothing in it is touched")
+
+
+def _link_above(out: Path, name: str) -> Path | None:
+    """Return the first folder between `out` and the file or folder `name` that is a link."""
+    return next((out / above for above in PurePath(name).parents if (out / above).is_symlink() and above.name), None)
 
 
 def _write_new(target: Path, content: bytes, out: Path) -> None:
@@ -302,5 +310,12 @@ def _check_own(target: Path, entry: PlannedMove) -> None:
 
 
 def _hash(path: Path) -> str:
-    with path.open("rb") as file:
+    with _opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _opened(path: Path) -> BufferedReader:
+    """Open an ordinary file: a pipe would keep us waiting, and a device may have no end."""
+    if not path.is_file():
+        raise OSError(f"{path} is not an ordinary file")
+    return path.open("rb")

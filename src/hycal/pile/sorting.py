@@ -22,6 +22,8 @@ from hycal.pile.lists import MARKS, SIDECAR
 from hycal.pile.manifest import (
     COCO,
     CSV,
+    LISTS,
+    NAME,
     SORTED,
     UNKNOWN,
     UNSURE,
@@ -37,6 +39,8 @@ from hycal.uncertainty.unknown import check_share, rejected
 from hycal.validation import Doubles, Label
 
 _AT_ONCE = 4096  # rows
+_RESERVED = {UNSURE, UNKNOWN, NAME, *LISTS}  # in the sorted folder, in lower case
+_LONGEST = 255  # bytes of a name on most file systems
 
 
 @dataclass(frozen=True)
@@ -172,8 +176,9 @@ def extended(manifest: Manifest, out: Path, images: Sequence[ImageToSort], *, si
 
 
 def _plan(manifest: Manifest, out: Path, images: Sequence[ImageToSort], sidecars: bool) -> list[PlannedMove]:
-    names = _Names(out, {path for entry in manifest.entries for path in (entry.target, entry.sidecar)})
     folders = _folders(manifest.layout, [image.decision.label for image in images])
+    planned = {path for entry in manifest.entries for path in (entry.target, entry.sidecar)}
+    names = _Names(out, planned | set(map(str, folders.values())))
     placed = {entry.label: PurePosixPath(entry.target).parent for entry in manifest.entries if entry.place == SORTED}
     entries = []
     for image in images:
@@ -190,22 +195,32 @@ def _plan(manifest: Manifest, out: Path, images: Sequence[ImageToSort], sidecars
 
 
 def _folders(layout: Layout, labels: Sequence[Label]) -> dict[Label, PurePosixPath]:
-    """Return the folder of each class."""
+    """Return the folder of each class, or say why it cannot have one."""
     parts = {label: [file_name(part) for part in str(label).split("/", 1)] for label in dict.fromkeys(labels)}
-    for label, names in parts.items():
-        if layout == "folders" and names[0].casefold() in (UNSURE, UNKNOWN):
-            raise HyCalError(
-                f"The images of {str(label)!r} would go to the folder {names[0]!r}, where `hycal sort` puts others "
-                "aside. Rename it with `hycal rename`, or choose --layout imagefolder. Nothing was changed."
-            )
-    if layout == "folders":
-        return {label: PurePosixPath(*names) for label, names in parts.items()}
     if layout == "coco":
         return dict.fromkeys(parts, PurePosixPath("images"))
     one_domain = len({names[0] for names in parts.values() if len(names) > 1}) <= 1
-    return {
-        label: PurePosixPath("classes", names[-1] if one_domain else "-".join(names)) for label, names in parts.items()
-    }
+    if layout == "imagefolder":
+        parts = {label: ["classes", names[-1] if one_domain else "-".join(names)] for label, names in parts.items()}
+    for label, names in parts.items():
+        _check_folder(label, names)
+    return {label: PurePosixPath(*names) for label, names in parts.items()}
+
+
+def _check_folder(label: Label, names: Sequence[str]) -> None:
+    """Refuse a class whose folder would have no name, one that the system cannot have, or one of `hycal sort`."""
+    if names[0].casefold() in _RESERVED:
+        fault = f"would go to {names[0]!r}, which `hycal sort` uses for something else"
+    elif not all(names):
+        fault = "would go to a folder without a name"
+    elif max(len(os.fsencode(name)) for name in names) > _LONGEST:
+        fault = f"would go to a folder whose name has more than {_LONGEST} bytes"
+    else:
+        return
+    raise HyCalError(
+        f"The images of {str(label)!r} {fault}. Rename it with `hycal rename`, or choose another --layout. "
+        "Nothing was changed."
+    )
 
 
 class _Names:
