@@ -284,9 +284,7 @@ def _answer(
     return schemas.AnswersOut(model=state.hash, answers=answers, milliseconds=watch.spent)
 
 
-def _answer_again(
-    service: Service, images: Sequence[str], top: int, why: bool, error: float
-) -> schemas.AnswersOut:
+def _answer_again(service: Service, images: Sequence[str], top: int, why: bool, error: float) -> schemas.AnswersOut:
     return _answer(service, [service.sent_image(image) for image in images], top, why, error, Stopwatch())
 
 
