@@ -83,6 +83,8 @@ class IncrementalClassifier(Estimator):
     direction_only: ClassVar[Mapping[str, Any] | None] = None
     #: Parameters under which the method uses images alone; None if it always needs the text of a class.
     without_text: ClassVar[Mapping[str, Any] | None] = {}
+    #: The temperature of scores that are log probabilities, where samples are many; None: it is fitted.
+    fixed_temperature: ClassVar[float | None] = None
 
     encoder_: str | None = None
     _records: Records | None = None
@@ -132,11 +134,6 @@ class IncrementalClassifier(Estimator):
         self, records: Records, samples: Selection, name: str, values: Sequence[Any]
     ) -> Iterable[Doubles] | None:
         """Return `scores_without_each` for each value of a parameter, where sharing work pays; None: one by one."""
-        return None
-
-    @property
-    def fixed_temperature(self) -> float | None:
-        """The temperature of scores that are log probabilities, where samples are many; None: it is fitted."""
         return None
 
     def uses_texts(self, derived: Any) -> bool:
@@ -298,8 +295,7 @@ class IncrementalClassifier(Estimator):
 
         They are the softmax of `decision_function` divided by `temperature_`. A share of 1/(2 (n + 1)), with n the
         number of learned samples, is spread evenly over the classes: n samples cannot show that there are no errors.
-        The first call after a change holds out up to 1,000 samples; where a method has no closed form for that, 30, and
-        derives a model for each.
+        The first call after a change holds out up to 1,000 samples, or 30 where a method has no closed form for that.
         """
         snapshot = self.snapshot()
         return self._calibration(snapshot).probabilities(self._answer(snapshot, X, classes)[0])
