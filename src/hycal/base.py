@@ -196,8 +196,7 @@ class IncrementalClassifier(Method):
 
         They are the softmax of `decision_function` divided by `temperature_`. A share of 1/(2 (n + 1)), with n the
         number of learned samples, is spread evenly over the classes: n samples cannot show that there are no errors.
-        The first call after a change holds out up to 1,000 samples; where a method has no closed form for that, 30, and
-        derives a model for each.
+        The first call after a change holds out up to 1,000 samples, or 30 where a method has no closed form for that.
         """
         snapshot = self.snapshot()
         return self._calibration(snapshot).probabilities(self._answer(snapshot, X, classes)[0])

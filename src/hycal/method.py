@@ -35,6 +35,8 @@ class Method(Estimator):
     direction_only: ClassVar[Mapping[str, Any] | None] = None
     #: Parameters under which the method uses images alone; None if it always needs the text of a class.
     without_text: ClassVar[Mapping[str, Any] | None] = {}
+    #: The temperature of scores that are log probabilities, where samples are many; None: it is fitted.
+    fixed_temperature: ClassVar[float | None] = None
 
     # What a method implements
 
@@ -80,11 +82,6 @@ class Method(Estimator):
         self, records: Records, samples: Selection, name: str, values: Sequence[Any]
     ) -> Iterable[Doubles] | None:
         """Return `scores_without_each` for each value of a parameter, where sharing work pays; None: one by one."""
-        return None
-
-    @property
-    def fixed_temperature(self) -> float | None:
-        """The temperature of scores that are log probabilities, where samples are many; None: it is fitted."""
         return None
 
     def uses_texts(self, derived: Any) -> bool:

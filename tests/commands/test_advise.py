@@ -5,9 +5,39 @@ from __future__ import annotations
 import shutil
 
 import numpy as np
+import pytest
 from PIL import Image
 
-from tests.support.commands import hycal, hycal_json
+from hycal import encoders
+from hycal.commands import advise
+from hycal.project.advice import ENCODER_HINT
+from tests.support.commands import hycal, hycal_error, hycal_json
+from tests.support.encoders import TinyEncoder
+
+
+class CornerEncoder(TinyEncoder):
+    """An encoder that sees one corner of an image, and hardly anything else."""
+
+    def preprocess(self, image):
+        rest = np.array(image.getpixel((1, 1)), np.float32) / 1000
+        return np.eye(3, dtype=np.float32)[image.getpixel((0, 0))[0] // 100] + rest
+
+    def encode(self, batch):
+        return batch / np.linalg.norm(batch, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def muddled(tmp_path):
+    """A model of noise, whose classes differ in one pixel, and the folder that it learned."""
+    rng, folder = np.random.default_rng(0), tmp_path / "noise"
+    for label in range(3):
+        (folder / str(label)).mkdir(parents=True)
+        for number in range(12):
+            pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
+            pixels[0, 0] = 100 * label
+            Image.fromarray(pixels).save(folder / str(label) / f"{number}.png")
+    hycal("learn", tmp_path / "noise.hycal", folder)
+    return tmp_path / "noise.hycal", folder
 
 
 def test_every_class_and_every_image_is_judged(learned):
@@ -45,3 +75,27 @@ def test_strict_ends_with_code_3_if_an_image_looks_mislabelled(learned):
         f"mislabelled?: {suspect['file']}: learned as {suspect['label']}, looks like {suspect['looks_like']}" in said
         for suspect in suspects
     )
+
+
+def test_a_model_that_is_not_good_is_told_where_encoders_are_measured(muddled):
+    assert ENCODER_HINT in hycal_json("advise", muddled[0])["hints"]
+
+
+def test_other_encoders_are_measured_on_a_sample_of_the_learned_folder(muddled, monkeypatch):
+    model, folder = muddled
+    monkeypatch.setattr(advise, "other_encoders", lambda state: ["tiny"])
+    monkeypatch.setattr(encoders, "load_encoder", lambda name, **options: CornerEncoder(seed=9, dimension=3))
+    found = hycal_json("advise", model, "--images", folder)
+    (trial,) = found["encoders"]
+    assert trial["better"] and trial["own"]["total"] == trial["other"]["total"] == 36 == trial["other"]["right"]
+    assert ENCODER_HINT not in found["hints"]
+    said = " ".join(hycal("advise", model, "--images", folder).split())
+    assert "hint: tiny-9 is better beyond chance than builtin: 100.0% (36 of 36) against " in said
+    assert f"hint: to change: hycal learn NEW.hycal {folder} --encoder tiny-9" in said
+
+
+def test_advice_stays_where_no_other_encoder_is_installed(muddled):
+    model, folder = muddled
+    found = hycal_json("advise", model, "--images", folder)
+    assert found["encoders"] == [] and "No encoder but builtin is installed" in found["hints"][-1]
+    assert "does not exist" in hycal_error("advise", model, "--images", folder / "elsewhere")

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ HEAVY = {"sklearn", "scipy", "joblib", "matplotlib", "onnxruntime", "onnx", "tok
 
 RUN = """
 import sys
+from itertools import pairwise
 from hycal.cli import app
 try:
     app(sys.argv[1:], prog_name="hycal")
@@ -114,4 +116,4 @@ def test_help_fills_its_lines():
     said = CliRunner().invoke(app, ["learn", "-h"], env={"COLUMNS": "80"}).output
     paragraph = said[said.index("FOLDER holds") : said.index("Ends with 0")].split("\n")
     lines = [line.strip() for line in paragraph if line.strip()]
-    assert all(len(f"{line} {after.split()[0]}") > 76 for line, after in zip(lines, lines[1:], strict=False))
+    assert all(len(f"{line} {after.split()[0]}") > 76 for line, after in pairwise(lines))

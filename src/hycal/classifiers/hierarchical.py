@@ -123,6 +123,7 @@ class HierarchicalHyCal(IncrementalClassifier):
         "text": [StrOptions({"auto", "none"})],
         "domains": [StrOptions({"named", "found"})],
     }
+    fixed_temperature: ClassVar[float | None] = 1.0  # weights of evidence are fitted on held-out samples already
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "strength": (0.3, 0.5, 1.0, 2.0),
         "ridge": (0.2, 0.35, 0.5, 0.7),
@@ -146,11 +147,6 @@ class HierarchicalHyCal(IncrementalClassifier):
         held_out = 2 * G * (_HELD_OUT + _HELD_OUT_OF_DOMAIN) * d**2
         more = kernel_operations(N // G, C // G, d) + covariance_operations(N // G, C // G, d, _HELD_OUT)
         return N * d**2 + prior + means + G * (1 + 1) / 3 * d**3 + held_out + G * more
-
-    @property
-    def fixed_temperature(self) -> float:
-        """1: the weights of evidence are fitted on held-out samples already."""
-        return 1.0
 
     def uses_texts(self, derived: Posterior) -> bool:
         """Whether every domain has texts."""

@@ -26,8 +26,9 @@ class Command(TyperCommand):
     """A command whose help fills its lines at any width, and shows no type beside a flag."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        paragraphs = inspect.cleandoc(options.pop("help", None) or "").split("\n\n")
-        super().__init__(*args, help="\n\n".join(" ".join(part.split()) for part in paragraphs), **options)
+        paragraphs = inspect.cleandoc(options.get("help") or "").split("\n\n")
+        options["help"] = "\n\n".join(" ".join(part.split()) for part in paragraphs)
+        super().__init__(*args, **options)
 
     def get_params(self, ctx: Any) -> Any:
         """Return the parameters, `--help` included."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from hycal.commands._options import Json, Model, Quiet
+from hycal.commands._encoder_trials import describe_trials, measure_encoders, no_other_encoder, other_encoders
+from hycal.commands._inputs import EncoderChoice
+from hycal.commands._options import CacheFolder, Json, Model, Quiet
 from hycal.commands._output import (
     FOUND_SOMETHING,
     percent,
@@ -20,8 +24,9 @@ from hycal.commands._output import (
     score_json,
     working,
 )
-from hycal.project import Project
-from hycal.project.advice import Advice, Suspect, advise
+from hycal.project import Project, State
+from hycal.project.advice import ENCODER_HINT, Advice, Suspect, advise
+from hycal.project.encoder_trials import EncoderTrial
 from hycal.project.examples import Example
 from hycal.uncertainty.cross_validation import Estimate
 
@@ -32,7 +37,11 @@ _NAMED = 5  # files of a group of near-duplicates
 @report_errors
 def advise_command(
     model: Model,
+    images: Annotated[
+        Path | None, typer.Option("--images", help="The learned folder: measure other encoders on a sample of it too.")
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="End with code 3 if any image looks mislabelled.")] = False,
+    cache: CacheFolder = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -40,19 +49,32 @@ def advise_command(
 
     Gives the accuracy to expect on new images as a 90% interval. Says for each class whether it has enough images,
     which images are near-duplicates (they are judged together), which classes are taken for one another, which images
-    look mislabelled, and what would help. Nothing is needed but the model.
+    look mislabelled, and what would help. Nothing is needed but the model. A model keeps no images: with --images,
+    up to 200 of those in the learned folder say whether another installed encoder would be better.
 
     Example: hycal advise photos.hycal
     """
     project = Project(model)
     with working("judging each image by a model without it", quiet=quiet):
         found = advise(project.state)
+    trials: list[EncoderTrial] = []
+    if images is not None:
+        trials, measured = _try_encoders(project.state, images, cache, quiet=quiet)
+        found = replace(found, hints=(*(hint for hint in found.hints if hint != ENCODER_HINT), *measured))
     if as_json:
-        print_json(_advice_json(found))
+        print_json(_advice_json(found) | {"encoders": [asdict(trial) for trial in trials]})
     else:
         _show_advice(found)
     if strict and found.suspects:
         raise typer.Exit(FOUND_SOMETHING)
+
+
+def _try_encoders(
+    state: State, folder: Path, cache: Path | None, *, quiet: bool
+) -> tuple[list[EncoderTrial], list[str]]:
+    """Measure every other encoder that is installed; return the results, and what they say in sentences."""
+    trials = measure_encoders(state, folder, other_encoders(state), EncoderChoice(None, None, cache), quiet=quiet)
+    return trials, describe_trials(state, folder, trials) or [no_other_encoder(state)]
 
 
 def _advice_json(found: Advice) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from hycal.classifiers import METHODS
-from hycal.commands._inputs import EncoderChoice, embed_images
+from hycal.commands._encoder_trials import describe_trials, measure_encoders, no_other_encoder, other_encoders
+from hycal.commands._inputs import EncoderChoice
 from hycal.commands._options import (
     CacheFolder,
     Json,
@@ -24,9 +25,7 @@ from hycal.commands._options import (
 )
 from hycal.commands._output import (
     counted,
-    percent,
     plain,
-    plural,
     print_json,
     print_line,
     print_receipt,
@@ -34,15 +33,9 @@ from hycal.commands._output import (
     report_errors,
     score_json,
 )
-from hycal.encoders.catalog import list_encoders
-from hycal.encoders.files import locate
 from hycal.errors import HyCalError
 from hycal.project import Project, State
-from hycal.project.encoder import encoder_space
-from hycal.project.encoder_trials import sample_learned, try_encoder
-from hycal.project.inputs import to_learn
 from hycal.project.methods import Trial, better_method, remake, trials
-from hycal.validation import unit_rows
 
 _NAMES = ", ".join(METHODS)
 
@@ -76,9 +69,9 @@ def methods_command(
 ) -> None:
     """Try every method on a model's own images, each judged by a model that never saw it. The file stays as it is.
 
-    Prints the leave-one-out accuracy of each method with the 90% interval to expect on new images, and its time.
-    Recommends a change only where another method is better beyond chance, and the cheapest of equals. A method with a
-    closed form of leave-one-out takes seconds for thousands of images, any other a minute or more.
+    A method is learned again in at most five rounds, each without some images of every class, which it then judges.
+    Prints the accuracy of each method with the 90% interval to expect on new images, and its time. Recommends a change
+    only where another method is better beyond chance, and the cheapest of equals.
 
     With --images it compares encoders instead, by the model's method, on up to 200 learned images of that folder.
 
@@ -133,41 +126,16 @@ def remake_command(
 def _try_encoders(
     model: Path, state: State, folder: Path, choice: EncoderChoice, *, quiet: bool, as_json: bool
 ) -> None:
-    """Compare the model's encoder with others on a sample of the images that it learned, and print the result."""
-    from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
-
-    names = [choice.name] if choice.name else _installed(state.space.name)
-    sample = sample_learned(state, [image.source for image in to_learn(folder)[0]])
-    found = []
-    for name in names:
-        encoder = load_encoder(name, weights=choice.weights)
-        rows = embed_images(list(sample.values()), encoder, choice.cache, summary=None, quiet=quiet)
-        units = dict(zip(rows.keys, unit_rows(rows.rows), strict=True))
-        found.append(try_encoder(state, encoder_space(encoder), units))
+    """Compare the model's encoder with others, and print the result."""
+    names = [choice.name] if choice.name else other_encoders(state)
+    if not names:
+        raise HyCalError(no_other_encoder(state))
+    found = measure_encoders(state, folder, names, choice, quiet=quiet)
     if as_json:
         print_json({"model": str(model), "encoder": state.space.name, "encoders": [asdict(trial) for trial in found]})
         return
-    console, own = Console(), type(state.classifier).__name__
-    print_line(console, f"a sample of {plural(len(sample), 'learned image')}, by {own} on images alone")
-    for trial in found:
-        print_line(console, f"{state.space.name}: {percent(trial.own)}, {trial.encoder}: {percent(trial.other)}")
-        if trial.better:
-            print_line(console, f"{trial.encoder} is better beyond chance")
-            change = f"hycal learn NEW.hycal {shlex.quote(str(folder))} --encoder {trial.encoder}"
-            print_line(console, f"to change: {change}")
-        else:
-            print_line(console, f"{trial.encoder} is {'worse' if trial.worse else 'not better'} beyond chance")
-
-
-def _installed(own: str) -> list[str]:
-    """Return the encoders whose weights are here, but for the model's own."""
-    names = [spec.name for spec in list_encoders() if spec.name != own and not locate(spec).missing]
-    if not names:
-        raise HyCalError(
-            f"No encoder but {own} is installed, so there is none to compare it with. `hycal encoders get "
-            "clip-vit-b16-w8` gets a stronger one (90 MB); then run this again."
-        )
-    return names
+    for line in describe_trials(state, folder, found):
+        print_line(Console(), line)
 
 
 def _trial_json(trial: Trial) -> dict[str, Any]:
@@ -180,7 +148,7 @@ def _trial_json(trial: Trial) -> dict[str, Any]:
 
 def _show(model: Path, own: str, found: list[Trial]) -> None:
     console = Console()
-    table = Table("method", "leave-one-out accuracy", "on new images", "seconds", box=None)
+    table = Table("method", "on left-out images", "on new images", "seconds", box=None)
     for trial in found:
         name = f"{trial.method} (this model)" if trial.method == own else trial.method
         if trial.judged is not None:

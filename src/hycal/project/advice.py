@@ -24,6 +24,11 @@ FEW = 5  # images that differ; an estimate from fewer is too uncertain
 GOOD = 0.9
 _ALIKE = 1 / 3  # of the images of either class are taken for the other: perhaps the two are one
 _SMALLEST_ENCODER = "builtin"
+#: Where to measure whether another encoder would pay: a model has no images, so their folder must be named.
+ENCODER_HINT = (
+    "a stronger encoder may be better: hycal encoders get clip-vit-b16-w8, then hycal advise MODEL --images FOLDER "
+    "measures it on a sample of these images"
+)
 _NEIGHBOURS = 5
 _AT_ONCE = 256
 
@@ -212,10 +217,7 @@ def _hints(state: State, estimate: Estimate) -> tuple[str, ...]:
         return ()
     hints = ["another method may be better: hycal methods MODEL compares them on these images"]
     if state.space.name == _SMALLEST_ENCODER:
-        hints.append(
-            "a stronger encoder may be better: hycal encoders get clip-vit-b16-w8, then hycal methods MODEL --images "
-            "FOLDER compares it on a sample of these images"
-        )
+        hints.append(ENCODER_HINT)
     return tuple(hints)
 
 
