@@ -73,6 +73,8 @@ class Recorder:
         is_ours = module.partition(".")[0] == "hycal"
         if is_ours and (not code.co_flags & inspect.CO_OPTIMIZED or _is_import(frame)):
             return  # the body of a module or a class, or what it calls
+        if code.co_name == "__annotate__":
+            return  # Python 3.14 evaluates annotations so
         self._known.add(code)
         if is_ours:
             self._first.setdefault(str(sys.modules[module].__file__).rpartition("/hycal/")[2], _name(frame))

@@ -84,21 +84,25 @@ def _decompressed(archive: Path) -> IO[bytes]:
     return opened
 
 
-@dataclass(frozen=True)
+@dataclass
 class _BoundedReads:
-    """A file that refuses to be read in large pieces.
+    """A file that refuses to be read far without a seek.
 
-    A small archive may hold a tar header of gigabytes, which tarfile would read in one piece.
+    A small archive may hold a tar header of gigabytes, which tarfile would read in one piece or, in Python 3.14, in
+    many. It seeks before each header, and before each piece of a member's content.
     """
 
     file: IO[bytes]
+    read_on: int = 0
 
     def read(self, size: int) -> bytes:
-        if not 0 <= size <= _PIECE:
-            raise tarfile.ReadError(f"a header of {size:,} bytes")
+        self.read_on += size
+        if size < 0 or self.read_on > 2 * _PIECE:
+            raise tarfile.ReadError(f"a header of {self.read_on:,} bytes or more")
         return self.file.read(size)
 
     def seek(self, position: int) -> int:
+        self.read_on = 0
         return self.file.seek(position)
 
     def tell(self) -> int:

@@ -153,6 +153,7 @@ def _fetch_all(item: Download, part: Path, watch: Watch | None, pause: float) ->
             _fetch_once(item, part, watch)
             return
         except urllib.error.HTTPError as error:
+            error.close()  # it is the answer too
             if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and before:
                 part.unlink()  # the file on the server changed, or ours is longer than it
                 continue
