@@ -40,6 +40,9 @@ def test_the_class_alone_is_enough_where_one_domain_has_it(model, image):
 def test_a_new_class_needs_its_domain(model, image, monkeypatch):
     message = hycal_error("correct", model, image, "zero")
     assert "name its domain too: low/zero. Domains so far: low, tall." in message
+    assert "Did you mean" not in message
+    hycal("rename", model, "low/0", "low/zero-point")
+    assert "Did you mean 'low/zero-point'?" in hycal_error("correct", model, image, "Zero-Pont")
     monkeypatch.setattr(learn, "is_watched", lambda: True)
     monkeypatch.setattr(typer, "prompt", lambda text, **how: "tall")
     assert hycal_json("correct", model, image, "zero")["images"] == {"tall/zero": 1}

@@ -39,7 +39,8 @@ def test_the_model_is_a_classifier_of_the_library(learned):
 
 def test_people_read_a_receipt(photos, tmp_path):
     said = hycal("learn", tmp_path / "new.hycal", photos / "low").splitlines()
-    assert said[0].startswith("learn: ") and said[1].endswith("new.hycal: 3 classes, 18 images")
+    assert said[0] == "learn: 18 images of 3 classes (low/0, low/1, low/2)"
+    assert said[1].endswith("new.hycal: 3 classes, 18 images")
     assert re.fullmatch("model [0-9a-f]{12} before, [0-9a-f]{12} after", said[2])
 
 
@@ -49,7 +50,8 @@ def test_people_read_what_was_embedded_and_one_image_is_one(photos, tmp_path):
     fresh = ("--cache", tmp_path / "cache")
     first = run_hycal("learn", tmp_path / "new.hycal", tmp_path / "one", *fresh)
     assert "1 file embedded" in first.stderr and "new.hycal: 1 class, 1 image" in first.stdout
-    assert "0 files embedded" in run_hycal("learn", tmp_path / "two.hycal", tmp_path / "one", *fresh).stderr
+    again = run_hycal("learn", tmp_path / "two.hycal", tmp_path / "one", *fresh).stderr
+    assert "0 files embedded" in again and "1 embedded before" in again
 
 
 def test_strict_ends_with_code_3_after_learning(photos, tmp_path):
@@ -146,8 +148,21 @@ def test_shells_complete_methods_and_encoders():
     [
         (("--encoder", "nonsense"), "There is no encoder"),
         (("--method", "Best"), "There is no method 'Best'"),
+        (("--method", "hykal"), "Did you mean 'HyCal'?"),
     ],
 )
-def test_a_new_model_is_not_made_with_a_wrong_option(photos, tmp_path, options, message):
-    assert message in hycal_error("learn", tmp_path / "new.hycal", photos / "low", *options)
+def test_a_wrong_name_is_refused_before_the_folder_is_read(photos, tmp_path, options, message):
+    for folder in (photos / "low", tmp_path / "nowhere"):
+        assert message in hycal_error("learn", tmp_path / "new.hycal", folder, *options)
     assert not Path(tmp_path / "new.hycal").exists()
+
+
+def test_a_table_of_embeddings_is_no_folder_of_images(photos, tmp_path):
+    hycal("embed", photos / "low", "--out", tmp_path / "low.npz")
+    message = hycal_error("learn", tmp_path / "new.hycal", tmp_path / "low.npz")
+    assert "is a table of embeddings; expected images" in message and "Name the folder that was embedded" in message
+
+
+def test_a_manifest_with_semicolons_is_told_so(tmp_path):
+    (tmp_path / "list.csv").write_text("file;label\n1.jpg;cat\n")
+    assert "by commas, not by semicolons" in hycal_error("learn", tmp_path / "new.hycal", tmp_path / "list.csv")

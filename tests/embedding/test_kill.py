@@ -92,7 +92,7 @@ def test_kill_and_resume(tmp_path: Path) -> None:
         said = (tmp_path / "errors").read_text()
         hycal.start(*calm)
         assert hycal.wait() == 0
-    encoded, known = map(int, re.search(r"(\d+) images encoded .*, (\d+) known already", said).groups())
+    encoded, known = map(int, re.search(r"(\d+) images encoded .*, (\d+) embedded before", said).groups())
     assert encoded + known == IMAGES and encoded > 0 and known >= KILLS
     assert (tmp_path / "killed.npz").read_bytes() == (tmp_path / "calm.npz").read_bytes()
     assert not list(tmp_path.rglob("*.part"))

@@ -11,6 +11,7 @@ names a method; it never says where to find code. Only what is installed is impo
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
@@ -54,7 +55,10 @@ class MethodRegistry(Mapping[str, Method]):
         """Return the method called `name`, in any case, or say which there are."""
         found = name if name in self else next((own for own in self if own.lower() == name.lower()), None)
         if found is None:
-            raise HyCalError(f"There is no method {name!r}; expected one of {', '.join(self)}. Check the spelling.")
+            known = {own.lower(): own for own in self}
+            near = difflib.get_close_matches(name.lower(), known, n=1)
+            guess = f"Did you mean {known[near[0]]!r}?" if near else "Check the spelling."
+            raise HyCalError(f"There is no method {name!r}; expected one of {', '.join(self)}. {guess}")
         return self[found]
 
     def build(self, name: str, *, profile: str = "official", **overrides: Any) -> IncrementalClassifier:

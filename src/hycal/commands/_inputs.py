@@ -35,10 +35,22 @@ def new_project(
     from hycal.project.encoder import encoder_space
     from hycal.project.state_file import check_folder
 
+    check_names(encoder, method)
     check_folder(path)
     loaded = load_encoder(encoder or DEFAULT_ENCODER, weights=weights)
     empty = empty_state(encoder_space(loaded), has_text=loaded.has_text, method=method or DEFAULT_METHOD)
     return Project(path, empty, journal=journal), loaded
+
+
+def check_names(encoder: str | None, method: str | None) -> None:
+    """Refuse an encoder or a method that does not exist, before anything is read."""
+    from hycal.classifiers import METHODS
+    from hycal.encoders.catalog import find_encoder
+
+    if encoder is not None:
+        find_encoder(encoder)
+    if method is not None:
+        METHODS.find(method)
 
 
 def check_method(project: Project, method: str | None) -> None:
@@ -94,7 +106,7 @@ def embed_images(
         print_line(
             summary,
             f"{len(images):,} files in {seconds:.1f} s: {result.encoded:,} images encoded with {encoder.name} "
-            f"({result.encoded / seconds:.1f} images/s), {len(result.rows) - result.encoded:,} known already, "
+            f"({result.encoded / seconds:.1f} images/s), {len(result.rows) - result.encoded:,} embedded before, "
             f"{len(result.skipped):,} skipped",
         )
     return result

@@ -33,6 +33,7 @@ INTERRUPTED = 130  # exit code after Ctrl+C
 
 _WIDEST_TABLE = 10_000
 _SKIPPED_SHOWN = 10
+_CLASSES_SHOWN = 5
 _SECONDS_PER_LINE = 30.0
 
 
@@ -173,11 +174,18 @@ def print_receipt(
     print_skipped(receipt.skipped)
     state, changed = project.state, receipt.before != receipt.after
     confirm(
-        f"{receipt.action}: {receipt.what}{'' if changed else '; the model is the same'}",
+        f"{receipt.action}: {receipt.what}{_several(receipt)}{'' if changed else '; the model is the same'}",
         f"{project.path}: {class_count(len(state.labels))}, {plural(len(state.examples), 'image')}",
         f"model {short(receipt.before)} before, {short(receipt.after)} after",
         *notes,
     )
+
+
+def _several(receipt: Receipt) -> str:
+    """Name the classes of a change of several, the first few of them: a change of one says which."""
+    names = [visible(str(label)) for label in receipt.images]
+    more = f", ... and {len(names) - _CLASSES_SHOWN:,} more" if len(names) > _CLASSES_SHOWN else ""
+    return f" ({', '.join(names[:_CLASSES_SHOWN])}{more})" if len(names) > 1 else ""
 
 
 def _receipt_json(project: Project, receipt: Receipt) -> dict[str, Any]:

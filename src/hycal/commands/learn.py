@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands._inputs import check_method, embedding_cache, new_project
+from hycal.commands._inputs import check_method, check_names, embedding_cache, new_project
 from hycal.commands._options import (
     CacheFolder,
     Domain,
@@ -83,6 +83,7 @@ def learn_command(
 
     Example: hycal learn photos.hycal photos/flowers --domain flower
     """
+    check_names(encoder, method)
     images, left_out = to_learn(folder, domain=domain, outside=outside)
     if not images:
         raise HyCalError(
@@ -187,6 +188,6 @@ def _learn(
     print_line(
         console,
         f"{plural(embedded.encoded, 'file')} embedded with {loaded.name} in {ready - began:.1f} s, "
-        f"{len(embedded.examples) - embedded.encoded:,} known already, learned in {time.monotonic() - ready:.2f} s",
+        f"{len(embedded.examples) - embedded.encoded:,} embedded before, learned in {time.monotonic() - ready:.2f} s",
     )
     return replace(receipt, skipped=(*embedded.skipped, *receipt.skipped))

@@ -144,9 +144,10 @@ def read_csv(path: str | os.PathLike[str], *, outside: bool = False) -> dict[str
             reader = csv.DictReader(file)
             header = reader.fieldnames or ()
             if not {"file", "label"} <= set(header):
+                other = " Separate columns by commas, not by semicolons." if ";" in "".join(header) else ""
                 raise HyCalError(
                     f"The first line of {source} is {','.join(header)!r}; expected a header with the columns "
-                    "file and label, and split and domain if there are any."
+                    f"file and label, and split and domain if there are any.{other}"
                 )
             return _read_rows(source, ((reader.line_num, row) for row in reader), outside)
     except (OSError, UnicodeDecodeError, csv.Error) as error:

@@ -90,6 +90,11 @@ def to_learn(source: Path, *, domain: str | None = None, outside: bool = False) 
     outside : bool, default=False
         Whether a manifest may name images outside its folder.
     """
+    if is_table(source):
+        raise HyCalError(
+            f"{source} is a table of embeddings; expected images, for a model keeps their names and content hashes. "
+            "Name the folder that was embedded: its embeddings are in the cache. `hycal evaluate` reads tables."
+        )
     images = list_images(source, outside=outside)
     found, left_out = _labels(images, [image.source.name for image in images], TO_LEARN, source, domain)
     return [LabelledImage(images[at].source, images[at].file, label) for at, label in found.items()], left_out

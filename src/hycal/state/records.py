@@ -192,7 +192,8 @@ class Records:
         if missing:
             raise HyCalError(
                 f"{needed_by} needs a text embedding for every class, and {_listed(missing)} "
-                f"{'has' if len(missing) == 1 else 'have'} none. Pass text={{label: vector}}, or {instead}."
+                f"{'has' if len(missing) == 1 else 'have'} none. Texts come from an "
+                f"encoder that embeds class names, in Python from text={{label: vector}}; without them {instead}."
             )
 
     def check_seen(self, method: str) -> None:
