@@ -50,7 +50,7 @@ def describe_trials(state: State, folder: Path, found: Sequence[EncoderTrial]) -
     """Return what was measured in sentences, and for an encoder that is better the command that changes to it."""
     method, said = type(state.classifier).__name__, []
     for trial in found:
-        verdict = "better" if trial.better else "worse" if trial.worse else "no better"
+        verdict = "better" if trial.better else "worse" if trial.worse else "not better"
         said.append(
             f"{trial.encoder} is {verdict} beyond chance than {state.space.name}: {percent(trial.other)} against "
             f"{percent(trial.own)} on learned images that were left out, by {method} without texts"
