@@ -95,7 +95,7 @@ def preloaded(paths: list[Path], encoder: Encoder) -> Floats:
 
 def measure(paths: list[Path], name: str, size: int) -> Iterator[tuple[Timed, Timed]]:
     """Yield the times of pipeline and bare loop for each block of `size` images, after a batch to warm up."""
-    encoder, bare = load_encoder(name), BareLoop(name)
+    encoder, bare = load_encoder(name, backend="onnx"), BareLoop(name)
     warm = preloaded(paths[:BATCH], encoder)
     encoder.encode(warm)
     bare.run(warm)

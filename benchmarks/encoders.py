@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
@@ -23,18 +24,23 @@ from hycal.commands._output import embedding_progress
 from hycal.data.bundled import load_xd8, xd8_provenance
 from hycal.data.embedded import EmbeddedDomain, embed_sets, images_digest, in_order
 from hycal.data.readers import read_folder
+from hycal.data.samples import ImageSet
 from hycal.embedding import EmbeddingCache
 from hycal.embedding.cache import embeddings_folder
-from hycal.encoders import load_encoder
+from hycal.encoders import Encoder, load_encoder
 from hycal.validation import Doubles
 
 
-def embed_images(root: Path, console: Console) -> dict[str, EmbeddedDomain]:
-    """Return the images below `root` embedded with `builtin`, if they are those of the bundled embeddings."""
+def bundled_images(root: Path) -> Mapping[str, ImageSet]:
+    """Return the images below `root`, if they are those of the bundled embeddings."""
     sets = read_folder(root)
     if images_digest(sets, root) != xd8_provenance()["images_sha256"]:
         raise SystemExit(f"{root} does not hold the images that the bundled embeddings were made of.")
-    encoder = load_encoder("builtin")
+    return sets
+
+
+def embed_images(sets: Mapping[str, ImageSet], encoder: Encoder, console: Console) -> dict[str, EmbeddedDomain]:
+    """Return the images embedded with `encoder`, through the user's cache."""
     with (
         EmbeddingCache.of(encoder, embeddings_folder()) as store,
         embedding_progress(console, total=len(in_order(sets))) as watch,
@@ -47,14 +53,17 @@ def embed_images(root: Path, console: Console) -> dict[str, EmbeddedDomain]:
 
 def accuracies(domain: EmbeddedDomain, *, shots: int, draws: int) -> Doubles:
     """Return the accuracy in percent of the nearest class mean for each draw of the shots."""
-    scores = []
-    for seed in range(draws):
-        random = np.random.default_rng(seed)
-        pools = [np.flatnonzero(domain.train_y == label) for label in range(len(domain.class_names))]
-        rows = np.concatenate([random.permutation(pool)[:shots] for pool in pools])
-        model = NCM().fit(domain.train_x[rows], domain.train_y[rows])
-        scores.append(100 * model.score(domain.test_x, domain.test_y))
-    return np.array(scores)
+    answers = [nearest_means(domain, shots=shots, seed=seed) for seed in range(draws)]
+    return np.array([100 * np.mean(answer == domain.test_y) for answer in answers])
+
+
+def nearest_means(domain: EmbeddedDomain, *, shots: int, seed: int) -> npt.NDArray[np.int64]:
+    """Return the answers of the nearest class mean to the test images, for one draw of the shots."""
+    random = np.random.default_rng(seed)
+    pools = [np.flatnonzero(domain.train_y == label) for label in range(len(domain.class_names))]
+    rows = np.concatenate([random.permutation(pool)[:shots] for pool in pools])
+    answers: npt.NDArray[np.int64] = NCM().fit(domain.train_x[rows], domain.train_y[rows]).predict(domain.test_x)
+    return answers
 
 
 def show(encoded: Mapping[str, Mapping[str, EmbeddedDomain]], *, shots: int, draws: int, console: Console) -> None:
@@ -90,7 +99,7 @@ def main() -> None:
     if not arguments.images.is_dir():
         parser.error(f"there is no folder {arguments.images}; pass one with DOMAIN/{{train,test}}/CLASS/*.jpg")
     encoded = {
-        "builtin": embed_images(arguments.images, Console(stderr=True)),
+        "builtin": embed_images(bundled_images(arguments.images), load_encoder("builtin"), Console(stderr=True)),
         xd8_provenance()["encoder"]: load_xd8(),
     }
     show(encoded, shots=arguments.shots, draws=arguments.draws, console=Console())

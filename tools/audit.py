@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-EXTRAS = frozenset({"bench", "clip", "data", "serve"})  # what users install; the rest is for those who build hycal
+EXTRAS = frozenset(
+    {"bench", "clip", "data", "openvino", "serve"}
+)  # what users install; the rest is for those who build hycal
 PERMISSIVE = re.compile(r"MIT|BSD|Apache|PSF|Python Software Foundation|ISC|MPL|HPND|Unlicense|0BSD|Zlib|CC0", re.I)
 _NAME = re.compile(r"^[A-Za-z0-9._-]+")
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")

@@ -82,7 +82,7 @@ def main() -> None:
     from hycal.embedding.cache import embeddings_folder
     from hycal.encoders import load_encoder
 
-    encoder = load_encoder(ENCODER)
+    encoder = load_encoder(ENCODER, backend="onnx")
     with EmbeddingCache.of(encoder, options.cache or embeddings_folder()) as cache:
         build(options.images, options.out, encoder=encoder, store=cache, console=Console(stderr=True))
 

@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("name")
     parser.add_argument("--weights", type=Path)
     arguments = parser.parse_args()
-    encoder = load_encoder(arguments.name, weights=arguments.weights)
+    encoder = load_encoder(arguments.name, weights=arguments.weights, backend="onnx")
     TARGET.mkdir(exist_ok=True)
     np.save(TARGET / f"{encoder.name}.npy", embed_golden(encoder).astype(np.float16))
 

@@ -14,7 +14,7 @@ def w8():
     spec = find_encoder("clip-vit-b16-w8")
     if locate(spec).missing:
         pytest.skip("needs clip-vit-b16-w8: run `hycal encoders get clip-vit-b16-w8`")
-    return load_encoder("clip-vit-b16-w8", threads=2)
+    return load_encoder("clip-vit-b16-w8", backend="onnx", threads=2)
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ class TinyEncoder:
     """A fixed random projection of the 8 x 8 image."""
 
     has_text = False
+    backend = "onnx"
 
     def __init__(self, *, seed: int = 0, dimension: int = 12) -> None:
         self.name = f"tiny-{seed}"

@@ -63,7 +63,12 @@ CacheFolder = Annotated[
     Path | None, typer.Option("--cache", help="Folder of the embedding cache; by default the user's.")
 ]
 BackendName = Annotated[
-    str, typer.Option("--backend", help="onnx, transformers or open_clip; the last two need the extra torch.")
+    str,
+    typer.Option(
+        "--backend",
+        help="onnx, openvino (extra openvino), transformers or open_clip (extra torch); auto is openvino where the "
+        "encoder can use it and it is installed, else onnx.",
+    ),
 ]
 Cluster = Annotated[
     str,
@@ -73,11 +78,17 @@ Cluster = Annotated[
     ),
 ]
 
-_BACKENDS: dict[str, Backend] = {"onnx": "onnx", "transformers": "transformers", "open_clip": "open_clip"}
+_BACKENDS: dict[str, Backend | None] = {
+    "auto": None,
+    "onnx": "onnx",
+    "openvino": "openvino",
+    "transformers": "transformers",
+    "open_clip": "open_clip",
+}
 
 
-def check_backend(name: str) -> Backend:
-    """Return the back end called `name`, or exit with code 2, the code of a wrong option."""
+def check_backend(name: str) -> Backend | None:
+    """Return the back end called `name`, None for "auto", or exit with code 2, the code of a wrong option."""
     if name not in _BACKENDS:
         raise typer.BadParameter(f"{name!r} is unknown; expected one of {', '.join(_BACKENDS)}", param_hint="--backend")
     return _BACKENDS[name]

@@ -65,6 +65,7 @@ def open_pile(
     from hycal.embedding.sources import ImageFile, image_files
     from hycal.project.encoder import encoder_of
 
+    encoder: Encoder
     paths = image_files(folder)
     if not paths and not may_be_empty:
         raise HyCalError(f"The folder {folder} has no files in it. Expected images.")

@@ -44,7 +44,7 @@ def embed_command(
     ),
     outside: Outside = False,
     weights: Weights = None,
-    backend: BackendName = "onnx",
+    backend: BackendName = "auto",
     cache: CacheFolder = None,
     batch: Annotated[int, typer.Option(min=1, help="Images per call of the encoder.")] = BATCH,
     cluster: Cluster = "",
@@ -74,7 +74,7 @@ def embed_command(
     check_table_target(out, force=force)
     images = _without_results(list_images(source, outside=outside), source, out)
     loaded = load_encoder(encoder, weights=weights, backend=library)
-    way = _on_cluster(encoder, weights, library, cluster) if cluster else partial(embed, encoder=loaded)
+    way = _on_cluster(encoder, weights, loaded.backend, cluster) if cluster else partial(embed, encoder=loaded)
     result = embed_images(
         [image.source for image in images],
         loaded,

@@ -34,12 +34,15 @@ Weights = Annotated[
 @report_errors
 def list_command() -> None:
     """Show every encoder, and which are on this machine."""
-    Console().print(_table([check_files(spec) for spec in list_encoders()]))
+    statuses = [check_files(spec) for spec in list_encoders()]
+    Console().print(_table(statuses))
+    made = ", ".join(f"{status.spec.name} {status.backend}" for status in statuses if status.ready)
+    print_line(Console(), f"back ends of new embeddings: {made}")
 
 
 @app.command("get")
 @report_errors
-def get_command(name: Name, weights: Weights = None, backend: BackendName = "onnx") -> None:
+def get_command(name: Name, weights: Weights = None, backend: BackendName = "auto") -> None:
     """Fetch an encoder, verify it, and keep it in the cache."""
     console = Console()
     spec = find_encoder(name)
@@ -47,14 +50,14 @@ def get_command(name: Name, weights: Weights = None, backend: BackendName = "onn
         console.print(f"{name} is part of hycal; there is nothing to get.")
         return
     with console.status(f"getting {name} (about {spec.megabytes} MB)"):
-        folder = install(name, weights=weights, backend=check_backend(backend))
+        folder = install(name, weights=weights, backend=check_backend(backend) or "onnx")
     print_line(console, f"{name} is ready in {folder}")
     print_line(console, f"licence of the weights: {spec.licence} ({spec.origin})")
 
 
 @app.command("show")
 @report_errors
-def show_command(name: Name, weights: Weights = None, backend: BackendName = "onnx") -> None:
+def show_command(name: Name, weights: Weights = None, backend: BackendName = "auto") -> None:
     """Load an encoder and print what identifies it."""
     spec = find_encoder(name)
     encoder = load_encoder(name, weights=weights, backend=check_backend(backend))
@@ -66,6 +69,7 @@ def show_command(name: Name, weights: Weights = None, backend: BackendName = "on
         "dimension": str(encoder.dimension),
         "texts": "yes" if encoder.has_text else "no",
         "preprocessing": ", ".join(f"{key} {value}" for key, value in spec.preprocessing.to_json().items()),
+        "back end": encoder.backend,
         "fingerprint": encoder.fingerprint,
     }
     table = Table.grid(padding=(0, 2))

@@ -13,7 +13,8 @@ from hycal.encoders.preprocessing import Preprocessing
 from hycal.errors import HyCalError
 
 SourceKind = Literal["bundled", "wheel", "hub"]
-Backend = Literal["onnx", "transformers", "open_clip"]
+Backend = Literal["onnx", "openvino", "transformers", "open_clip"]
+ON_GRAPHS: frozenset[Backend] = frozenset({"onnx", "openvino"})  # these read the same files
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class EncoderSpec:
         The entry whose text tower has the same space.
     tolerance : float
         Smallest accepted cosine to the golden vectors.
+    openvino_group : int or None
+        Channels that share a scale when OpenVINO quantises activations; None if the entry does not run on OpenVINO.
     """
 
     name: str
@@ -85,6 +88,7 @@ class EncoderSpec:
     wheel: WheelSource | None = None
     space: str | None = None
     tolerance: float = 0.99
+    openvino_group: int | None = None
 
 
 def _table() -> dict[str, Any]:

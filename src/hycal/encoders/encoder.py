@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from hycal.encoders.catalog import Backend
 from hycal.encoders.preprocessing import Preprocessing
 from hycal.errors import HyCalError
 from hycal.validation import Floats, unit_rows
@@ -69,6 +70,8 @@ class TowerEncoder:
     towers : Towers
     no_text : str
         The message of the error for texts where there is no text tower.
+    backend : Backend
+        The library that runs the image tower.
     """
 
     def __init__(
@@ -80,12 +83,14 @@ class TowerEncoder:
         preprocessing: Preprocessing,
         towers: Towers,
         no_text: str,
+        backend: Backend = "onnx",
     ) -> None:
         self.name = name
         self.dimension = dimension
         self.fingerprint = fingerprint
         self.preprocessing = preprocessing
         self.has_text = towers.text is not None
+        self.backend = backend
         self._towers = towers
         self._no_text = no_text
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_dir
 
-from hycal.encoders.catalog import Backend, EncoderSpec
+from hycal.encoders.catalog import ON_GRAPHS, Backend, EncoderSpec
 from hycal.errors import HyCalError
 
 Layout = Mapping[str, str]
@@ -74,17 +74,17 @@ def encoder_dir(spec: EncoderSpec, *, backend: Backend = "onnx") -> Path:
     """Return the folder of the files of `spec` for a back end."""
     if spec.kind == "bundled":
         return Path(str(resources.files("hycal.encoders"))) / "weights"
-    return cache_dir() / "encoders" / (spec.name if backend == "onnx" else f"{spec.name}@{backend}")
+    return cache_dir() / "encoders" / (spec.name if backend in ON_GRAPHS else f"{spec.name}@{backend}")
 
 
 def repository(spec: EncoderSpec, *, backend: Backend = "onnx") -> str | None:
     """Return the Hugging Face repository that has the files for a back end."""
-    return spec.repo if backend == "onnx" else spec.origins.get(backend)
+    return spec.repo if backend in ON_GRAPHS else spec.origins.get(backend)
 
 
 def layouts(spec: EncoderSpec, *, backend: Backend = "onnx") -> list[Layout]:
     """Return the sets of files from which `backend` can load `spec`, the preferred one first."""
-    if backend != "onnx":
+    if backend not in ON_GRAPHS:
         return [CHECKPOINTS[backend]]
     return [spec.files, *(CHECKPOINTS.values() if spec.kind == "hub" else ())]
 
@@ -96,7 +96,7 @@ def locate(spec: EncoderSpec, *, weights: Path | None = None, backend: Backend =
     it is the image tower, and there is no text tower.
     """
     folder = encoder_dir(spec, backend=backend) if weights is None else weights
-    if weights is not None and weights.is_file() and backend == "onnx":
+    if weights is not None and weights.is_file() and backend in ON_GRAPHS:
         return Located(weights.parent, {"image": weights}, {})
     tried = [_look(layout, folder) for layout in layouts(spec, backend=backend)]
     return next((located for located in tried if not located.missing), tried[0])
@@ -129,7 +129,7 @@ def missing_message(spec: EncoderSpec, located: Located, *, backend: Backend = "
             f"{what} {names} of encoder {spec.name!r} {verb} not in {located.folder}. It is part of hycal: leave "
             "--weights out, or, if it is missing there too, install hycal again."
         )
-    option = "" if backend == "onnx" else f" --backend {backend}"
+    option = "" if backend in ON_GRAPHS else f" --backend {backend}"
     return (
         f"{what} {names} of encoder {spec.name!r} {verb} not in {located.folder}. "
         f"Either run `hycal encoders get {spec.name}{option}` where {_network(spec, backend)} can be reached, "

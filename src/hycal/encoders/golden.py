@@ -55,13 +55,18 @@ def check_golden(encoder: Encoder, *, tolerance: float) -> float:
     HyCalError
         If one cosine is below `tolerance`.
     """
-    with resources.files("hycal.encoders").joinpath("golden", f"{encoder.name}.npy").open("rb") as file:
-        expected = np.load(file).astype(np.float32)
-    rows = embed_golden(encoder)
-    cosine = float((rows * expected / np.linalg.norm(expected, axis=1, keepdims=True)).sum(axis=1).min())
+    cosine = golden_cosine(encoder)
     if cosine < tolerance:
         raise HyCalError(
             f"{encoder.name} disagrees with its golden vectors: the smallest cosine is {cosine:.4f}, expected at "
             f"least {tolerance}. The weights are damaged or of another model; get them again."
         )
     return cosine
+
+
+def golden_cosine(encoder: Encoder) -> float:
+    """Return the smallest cosine between the golden vectors of `encoder` and its own embeddings."""
+    with resources.files("hycal.encoders").joinpath("golden", f"{encoder.name}.npy").open("rb") as file:
+        expected = np.load(file).astype(np.float32)
+    rows = embed_golden(encoder)
+    return float((rows * expected / np.linalg.norm(expected, axis=1, keepdims=True)).sum(axis=1).min())

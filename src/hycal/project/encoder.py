@@ -44,7 +44,8 @@ def encoder_of(state: State, name: str | None, weights: Path | None) -> Encoder:
             f"This model was learned with encoder {own!r}, so {name!r} cannot be used with it: their embeddings "
             f"cannot be compared. Leave --encoder out, or learn the images again into a new model."
         )
-    encoder = load_encoder(name or own, weights=weights)
+    like = (state.space.fingerprint or "").partition("/")[0]  # without the version of the decoder
+    encoder = load_encoder(name or own, weights=weights, like=like)
     check_encoder(state, encoder)
     return encoder
 
