@@ -59,6 +59,7 @@ class Commands(LazyGroup):
         Entry("discover", "hycal.commands.discover:discover_command", "Show groups among unknown images.", _PILE),
         Entry("sort", "hycal.commands.sort:sort_command", "Sort a pile of images into class folders.", _PILE),
         Entry("unsort", "hycal.commands.sort:unsort_command", "Put everything back as it was before sort.", _PILE),
+        Entry("labels", "hycal.commands.labels:labels_command", "Write labels for another program.", _PILE),
         Entry("find", "hycal.commands.find:find_command", "Find images by an image, a class or words.", _PILE),
         Entry("duplicates", "hycal.commands.find:duplicates_command", "Show images that are nearly the same.", _PILE),
         Entry(

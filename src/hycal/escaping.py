@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-_FORMULA = tuple("=+-@＝＋－＠")  # spreadsheets take the wide forms for the same
+_FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]")  # spreadsheets take the wide forms for the same
 _TEX = {
     "\\": r"\textbackslash{}",
     **{letter: f"\\{letter}" for letter in "{}$&#_%"},
@@ -62,9 +62,22 @@ def csv_line(cells: Iterable[object]) -> str:
     return out.getvalue()
 
 
+def csv_text(cell: str) -> str:
+    """Return the text of a cell of CSV, without the apostrophe that `csv_line` puts before formulas.
+
+    >>> csv_text("'=1+1"), csv_text("'tis")
+    ('=1+1', "'tis")
+    """
+    return cell[1:] if cell.startswith("'") and _is_formula(cell[1:]) else cell
+
+
 def _csv_cell(text: str) -> str:
     shown = visible(text)
-    return f"'{shown}" if shown.lstrip().startswith(_FORMULA) and not _NUMBER.fullmatch(shown) else shown
+    return f"'{shown}" if _is_formula(shown) else shown
+
+
+def _is_formula(text: str) -> bool:
+    return _FORMULA.match(text) is not None and not _NUMBER.fullmatch(text)
 
 
 def html_text(text: str) -> str:

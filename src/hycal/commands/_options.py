@@ -18,7 +18,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file even if hycal did not write it.")]
 
 LabelledFolder = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Folder of class folders, or a .csv or .jsonl manifest.")
+    Path, typer.Argument(metavar="FOLDER", help="Folder of class folders, or a file of labels: .csv, .json, .xml.")
+]
+LabelledImages = Annotated[
+    Path | None, typer.Option("--images", help="Folder of the images that a file of labels names; its own by default.")
 ]
 Domain = Annotated[str | None, typer.Option("--domain", help="Domain of these classes; by default the folder's name.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]

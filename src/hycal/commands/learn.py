@@ -18,6 +18,7 @@ from hycal.commands._options import (
     Domain,
     Json,
     LabelledFolder,
+    LabelledImages,
     Model,
     ModelEncoder,
     NewMethod,
@@ -47,7 +48,7 @@ from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, Receipt
 from hycal.project.encoder import encoder_of
-from hycal.project.inputs import LabelledImage, count_by_class, doubts, to_learn
+from hycal.project.inputs import LabelledImage, LeftOut, count_by_class, doubts, to_learn
 from hycal.project.labels import split_label
 from hycal.project.learner import Learner
 from hycal.project.lookup import whole_label
@@ -60,6 +61,7 @@ def learn_command(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file; made if there is none yet.")],
     folder: LabelledFolder,
     domain: Domain = None,
+    images: LabelledImages = None,
     outside: Outside = False,
     encoder: ModelEncoder = None,
     method: NewMethod = None,
@@ -79,24 +81,24 @@ def learn_command(
     learned. Links to folders are followed. What was found is printed first, and where it is doubtful a person is asked.
     The first call makes the model. An image that the model knows already, by its content, is not counted twice.
 
+    A file of labels does too: CSV, Label Studio's JSON, COCO, or CVAT's XML. Its images are in its own folder, or in
+    --images. Predictions in it are not learned.
+
     Ends with 0 when all is done, 1 when nothing could be, 2 for a wrong option, 130 when interrupted.
 
     Example: hycal learn photos.hycal photos/flowers --domain flower
     """
     check_names(encoder, method)
-    images, left_out = to_learn(folder, domain=domain, outside=outside)
-    if not images:
-        raise HyCalError(
-            f"{folder} has no images in class folders. Put the images of each class in a folder named after the class: "
-            f"{folder / 'cat' / '1.jpg'}."
-        )
-    doubtful = doubts(images) if folder.is_dir() else []
+    labelled, left_out = to_learn(folder, domain=domain, outside=outside, images=images)
+    if not labelled:
+        raise HyCalError(_no_images(folder, left_out))
+    doubtful = doubts(labelled) if folder.is_dir() else []
     if dry_run and as_json:
         skipped = skipped_json(left_out.all)
-        print_json({"classes": count_by_class(images), "doubts": doubtful, "skipped": skipped})
+        print_json({"classes": count_by_class(labelled), "doubts": doubtful, "skipped": skipped})
         return
     if not quiet or dry_run or (doubtful and not yes and is_watched()):
-        _show_classes(folder, images, doubtful)
+        _show_classes(folder, labelled, doubtful)
     if dry_run:
         print_skipped(left_out.all)
         return
@@ -104,7 +106,7 @@ def learn_command(
         ask_or_stop("Are these the classes to learn?")
     with working("loading the encoder", quiet=quiet):
         project, loaded = _open(model, encoder, weights, method)
-    receipt = _learn(Learner(project, loaded), loaded, images, cache, thumbnails, quiet=quiet)
+    receipt = _learn(Learner(project, loaded), loaded, labelled, cache, thumbnails, quiet=quiet)
     receipt = replace(receipt, skipped=(*left_out.all, *receipt.skipped))
     print_receipt(project, receipt, as_json=as_json)
     if strict and receipt.skipped:
@@ -137,6 +139,16 @@ def correct_command(
 
 def _ask_domain(name: str, domains: Sequence[str]) -> str:
     return str(typer.prompt(f"{name} is a new class. Its domain ({', '.join(domains)})", err=True))
+
+
+def _no_images(source: Path, left_out: LeftOut) -> str:
+    if source.is_file():
+        reasons = "; ".join(f"{item.name}: {item.reason}" for item in left_out.all[:3])
+        return f"No image of {source} can be learned: {reasons}."
+    return (
+        f"{source} has no images in class folders. Put the images of each class in a folder named after the class: "
+        f"{source / 'cat' / '1.jpg'}."
+    )
 
 
 def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:

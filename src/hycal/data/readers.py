@@ -1,7 +1,7 @@
-"""Readers of a user's labelled images: folders of class folders, CSV and JSONL manifests, .npz files of arrays.
+"""Readers of a user's labelled images: folders of class folders, files of labels, .npz files of arrays.
 
 `read_folder`, `read_csv`, `read_jsonl` and `read_npz` return image sets. `list_images` lists the images of any of them,
-labelled or not. No image is read here.
+labelled or not; `manifests` has the files of labels. No image is read here.
 
 | folder | domain | split | class |
 |---|---|---|---|
@@ -16,27 +16,26 @@ it directly; else it is a domain.
 
 from __future__ import annotations
 
-import csv
-import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from hycal.data.annotations import SUFFIXES, ImageLabel
+from hycal.data.annotations.rows import read_csv_labels, read_json_lines
+from hycal.data.manifests import ListedImage, list_labelled
 from hycal.data.samples import ImageSet, NamedSample, Sample, Split, from_names, split_of
-from hycal.embedding.sources import ImageFile, ImageRow, ImageSource, walk
+from hycal.embedding.sources import ImageFile, ImageRow, walk
 from hycal.errors import HyCalError
 from hycal.storage.npz import load_arrays
 from hycal.validation import normal_name
 
 Folders: TypeAlias = tuple[str, ...]  # the names of the folders between a root and a file
 
-_FIELDS = ("file", "label", "split", "domain")
 _PREFIXES: tuple[tuple[str, Split], ...] = (("train_", "train"), ("val_", "val"), ("test_", "test"), ("", ""))
 
 
@@ -115,21 +114,14 @@ def read_folder(root: str | os.PathLike[str]) -> dict[str, ImageSet]:
     A folder called train, val or test (or training, validation, ...) is a split; the table above says where.
     """
     base = Path(root)
-    found: dict[str, list[NamedSample]] = defaultdict(list)
     listed = list_images(base)
-    for image in listed:
-        if image.label:
-            found[image.domain].append((image.source, image.label, image.split))
+    found = _labelled_sets(image for image in listed if image.label)
     if not found:
         raise HyCalError(
             f"The folder {base} has {len(listed)} files but no class folders. Put the images of each class in "
             f"a folder named after the class: {base / 'cat' / '1.jpg'}."
         )
-    return _sets(found)
-
-
-def _sets(found: Mapping[str, list[NamedSample]]) -> dict[str, ImageSet]:
-    return {domain: from_names(domain, entries) for domain, entries in sorted(found.items())}
+    return found
 
 
 def read_csv(path: str | os.PathLike[str], *, outside: bool = False) -> dict[str, ImageSet]:
@@ -138,87 +130,23 @@ def read_csv(path: str | os.PathLike[str], *, outside: bool = False) -> dict[str
     The columns are `file`, relative to the manifest, `label`, and where wanted `split` and `domain`. Files outside the
     folder of the manifest are refused, unless `outside` allows them.
     """
-    source = Path(path)
-    try:
-        with source.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            header = reader.fieldnames or ()
-            if not {"file", "label"} <= set(header):
-                other = " Separate columns by commas, not by semicolons." if ";" in "".join(header) else ""
-                raise HyCalError(
-                    f"The first line of {source} is {','.join(header)!r}; expected a header with the columns "
-                    f"file and label, and split and domain if there are any.{other}"
-                )
-            return _read_rows(source, ((reader.line_num, row) for row in reader), outside)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise HyCalError(f"The manifest {source} cannot be read: {error}. Expected CSV in UTF-8.") from None
+    return _sets(Path(path), outside, read_csv_labels)
 
 
 def read_jsonl(path: str | os.PathLike[str], *, outside: bool = False) -> dict[str, ImageSet]:
     """Return the image sets of a JSONL manifest, by domain: one object per line, otherwise as `read_csv`."""
-    source = Path(path)
-    try:
-        with source.open(encoding="utf-8-sig") as file:
-            return _read_rows(source, _objects(source, file), outside)
-    except (OSError, UnicodeDecodeError) as error:
-        raise HyCalError(f"The manifest {source} cannot be read: {error}. Expected JSON lines.") from None
+    return _sets(Path(path), outside, read_json_lines)
 
 
-def _objects(source: Path, lines: Iterable[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise HyCalError(f"{source}, line {number} is not JSON: {error}.") from None
-        if not isinstance(entry, dict):
-            raise HyCalError(f'{source}, line {number}: expected an object, {{"file": ..., "label": ...}}.')
-        yield number, entry
+def _sets(path: Path, outside: bool, read: Callable[[Path], list[ImageLabel]]) -> dict[str, ImageSet]:
+    return _labelled_sets(list_labelled(path, outside=outside, read=read))
 
 
-def _read_rows(source: Path, rows: Iterable[tuple[int, Mapping[str, Any]]], outside: bool) -> dict[str, ImageSet]:
+def _labelled_sets(images: Iterable[ListedImage]) -> dict[str, ImageSet]:
     found: dict[str, list[NamedSample]] = defaultdict(list)
-    root = os.path.realpath(source.parent)
-
-    @cache
-    def is_inside(folder: Path) -> bool:
-        return Path(os.path.realpath(folder)).is_relative_to(root)
-
-    for number, row in rows:
-        file, label, split_name, domain = (_text(source, number, row, field) for field in _FIELDS)
-        split = split_of(split_name)
-        if not file:
-            raise HyCalError(f"{source}, line {number}: the file must not be empty.")
-        if not label:  # as in a list of suggestions, where a person names what can be named
-            continue
-        if split is None:
-            raise HyCalError(f"{source}, line {number}: split {split_name!r}; expected train, val, test or none.")
-        path = source.parent / file
-        try:
-            inside = is_inside(path.parent)
-        except ValueError:  # a NUL, or half a surrogate pair
-            raise HyCalError(
-                f"{source}, line {number}: no file can be called {file!r}. Correct the manifest."
-            ) from None
-        if not outside and not inside:
-            raise HyCalError(
-                f"{source}, line {number}: {file!r} is outside of the folder of the manifest, so nothing was read. "
-                f"Expected images in {source.parent}; --outside allows others, if you trust the manifest."
-            )
-        found[normal_name(domain or source.stem)].append((ImageFile(path), normal_name(label), split))
-    if not found:
-        raise HyCalError(f"The manifest {source} lists no images with a label. Add a line for each image.")
-    return _sets(found)
-
-
-def _text(source: Path, number: int, row: Mapping[str, Any], field: str) -> str:
-    value = row.get(field)
-    if value is None:
-        return ""
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise HyCalError(f"{source}, line {number}: {field} is {value!r}; expected text.")
-    return str(value).strip()
+    for image in images:
+        found[image.domain].append((image.source, image.label, image.split))
+    return {domain: from_names(domain, entries) for domain, entries in sorted(found.items())}
 
 
 def read_npz(path: str | os.PathLike[str]) -> ImageSet:
@@ -271,25 +199,19 @@ def _classes(
     return names, {value: known[value] for value in values}
 
 
-@dataclass(frozen=True)
-class ListedImage:
-    """One image with its file name, class, domain and split; "" for what is not known."""
+def list_images(
+    source: str | os.PathLike[str], *, outside: bool = False, images: Path | None = None
+) -> list[ListedImage]:
+    """Return the images of a folder, with or without class folders, of a file of labels, or of an .npz.
 
-    source: ImageSource
-    file: str
-    label: str
-    domain: str
-    split: Split
-
-
-def list_images(source: str | os.PathLike[str], *, outside: bool = False) -> list[ListedImage]:
-    """Return the images of a folder, with or without class folders, of a manifest, or of an .npz.
-
-    `outside` allows a manifest to name images outside its folder.
+    `images` is the folder of the images that a file of labels names, by default its own. `outside` allows it to name
+    others.
     """
     path = Path(source)
     if path.is_file():
-        return _list_file(path, outside)
+        return _list_file(path, outside, images)
+    if images is not None:
+        raise HyCalError(f"--images says where the images of a file of labels are, and {path} is not a file.")
     walked = walk(path)
     # A folder that cannot be opened is listed itself, in place of its images.
     folders = {
@@ -305,28 +227,15 @@ def list_images(source: str | os.PathLike[str], *, outside: bool = False) -> lis
     ]
 
 
-def _list_file(path: Path, outside: bool) -> list[ListedImage]:
+def _list_file(path: Path, outside: bool, images: Path | None) -> list[ListedImage]:
     suffix = path.suffix.lower()
-    if suffix not in _FILE_READERS:
-        raise HyCalError(f"{path} is a file; expected a folder of images, or one of {', '.join(_FILE_READERS)}.")
+    if suffix in SUFFIXES:
+        return list_labelled(path, images=images, outside=outside)
+    if suffix != ".npz":
+        expected = ", ".join((*SUFFIXES, ".npz"))
+        raise HyCalError(f"{path} is a file; expected a folder of images, or one of {expected}.")
+    found = read_npz(path)
     return [
-        ListedImage(
-            sample.source, _name_of(sample.source, path), images.class_names[sample.label], images.name, sample.split
-        )
-        for images in _FILE_READERS[suffix](path, outside).values()
-        for sample in images.samples
+        ListedImage(sample.source, sample.source.name, found.class_names[sample.label], found.name, sample.split)
+        for sample in found.samples
     ]
-
-
-_FILE_READERS: Mapping[str, Callable[[Path, bool], dict[str, ImageSet]]] = {
-    ".csv": lambda path, outside: read_csv(path, outside=outside),
-    ".jsonl": lambda path, outside: read_jsonl(path, outside=outside),
-    ".npz": lambda path, outside: {path.stem: read_npz(path)},
-}
-
-
-def _name_of(source: ImageSource, manifest: Path) -> str:
-    """Return the name of the file in the manifest: a table must not depend on the folder in which it was made."""
-    if isinstance(source, ImageFile) and source.path.is_relative_to(manifest.parent):
-        return source.path.relative_to(manifest.parent).as_posix()
-    return source.name

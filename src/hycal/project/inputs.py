@@ -79,8 +79,10 @@ class HeldOutImages:
     left_out: LeftOut
 
 
-def to_learn(source: Path, *, domain: str | None = None, outside: bool = False) -> tuple[list[LabelledImage], LeftOut]:
-    """Return the images of a folder or manifest that are learned, and what is left out.
+def to_learn(
+    source: Path, *, domain: str | None = None, outside: bool = False, images: Path | None = None
+) -> tuple[list[LabelledImage], LeftOut]:
+    """Return the images of a folder or of a file of labels that are learned, and what is left out.
 
     Parameters
     ----------
@@ -89,15 +91,18 @@ def to_learn(source: Path, *, domain: str | None = None, outside: bool = False) 
         The domain of all images; by default what the input says.
     outside : bool, default=False
         Whether a manifest may name images outside its folder.
+    images : Path, optional
+        The folder of the images that a file of labels names; by default its own.
     """
     if is_table(source):
         raise HyCalError(
-            f"{source} is a table of embeddings; expected images, for a model keeps their names and content hashes. "
-            "Name the folder that was embedded: its embeddings are in the cache. `hycal evaluate` reads tables."
+            f"{source} is a table of embeddings, as `hycal embed` writes it, and a project learns images: it keeps the "
+            "content hash and thumbnail of each. Learn the folder of the images instead; what was embedded is cached "
+            "and is not embedded again. In Python, `partial_fit` learns the rows of a table."
         )
-    images = list_images(source, outside=outside)
-    found, left_out = _labels(images, [image.source.name for image in images], TO_LEARN, source, domain)
-    return [LabelledImage(images[at].source, images[at].file, label) for at, label in found.items()], left_out
+    listed = list_images(source, outside=outside, images=images)
+    found, left_out = _labels(listed, [image.source.name for image in listed], TO_LEARN, source, domain)
+    return [LabelledImage(listed[at].source, listed[at].file, label) for at, label in found.items()], left_out
 
 
 def doubts(images: Sequence[LabelledImage]) -> list[str]:
@@ -176,6 +181,9 @@ class _Entry(Protocol):
     @property
     def split(self) -> str: ...
 
+    @property
+    def problem(self) -> str: ...
+
 
 class _Row(NamedTuple):
     """A row of a table."""
@@ -183,6 +191,7 @@ class _Row(NamedTuple):
     domain: str
     label: str
     split: str
+    problem: str = ""
 
 
 def _known(
@@ -214,7 +223,7 @@ def _labels(
         if entry.label:
             found[number] = _label(entry, source, domain)
         else:
-            skipped.append(Skipped(names[number], "lies in no class folder"))
+            skipped.append(Skipped(names[number], entry.problem or "lies in no class folder"))
     elsewhere = Counter(entry.split for entry in entries if entry.split not in wanted)
     return found, LeftOut(source, elsewhere, tuple(skipped))
 
