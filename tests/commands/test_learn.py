@@ -155,14 +155,3 @@ def test_a_wrong_name_is_refused_before_the_folder_is_read(photos, tmp_path, opt
     for folder in (photos / "low", tmp_path / "nowhere"):
         assert message in hycal_error("learn", tmp_path / "new.hycal", folder, *options)
     assert not Path(tmp_path / "new.hycal").exists()
-
-
-def test_a_table_of_embeddings_is_no_folder_of_images(photos, tmp_path):
-    hycal("embed", photos / "low", "--out", tmp_path / "low.npz")
-    message = hycal_error("learn", tmp_path / "new.hycal", tmp_path / "low.npz")
-    assert "is a table of embeddings; expected images" in message and "Name the folder that was embedded" in message
-
-
-def test_a_manifest_with_semicolons_is_told_so(tmp_path):
-    (tmp_path / "list.csv").write_text("file;label\n1.jpg;cat\n")
-    assert "by commas, not by semicolons" in hycal_error("learn", tmp_path / "new.hycal", tmp_path / "list.csv")
