@@ -26,6 +26,7 @@ from hycal.storage import model_file
 from hycal.storage.atomic import check_replaceable
 from hycal.storage.codec import content_of
 from hycal.uncertainty.calibration import Calibration
+from hycal.uncertainty.carried import carried
 from hycal.uncertainty.leave_one_out import HeldOutScores, leaves_out_quickly, score_held_out
 from hycal.uncertainty.tuning import choose_parameters
 from hycal.uncertainty.unknown import Familiarity, check_share, rejected
@@ -266,7 +267,8 @@ class IncrementalClassifier(Method):
             raise HyCalError("Every class was forgotten, so there is nothing to choose from. Learn a class first.")
         self.check_records(records)
         value = self.derive(records, None if usable is None else usable.value)
-        snapshot = self._memory.last = Snapshot(records, parameters, value)
+        earlier = {} if usable is None else usable.passed_on()
+        snapshot = self._memory.last = Snapshot(records, parameters, value, earlier=earlier)
         return snapshot
 
     def _answer(
@@ -278,8 +280,11 @@ class IncrementalClassifier(Method):
         return scores, snapshot.records.classes if columns is None else snapshot.records.classes[columns]
 
     def _calibration(self, snapshot: Snapshot) -> Calibration:
-        return snapshot.once(
-            "calibration", lambda: Calibration.of(self, snapshot.value, snapshot.records, self.fixed_temperature)
+        return carried(
+            snapshot,
+            "calibration",
+            lambda: Calibration.of(self, snapshot.value, snapshot.records, self.fixed_temperature),
+            Calibration.after,
         )
 
     # What was learned
@@ -328,7 +333,7 @@ class IncrementalClassifier(Method):
     def familiarity_(self) -> Familiarity:
         """The measure of how well queries fit the learned classes, and its thresholds."""
         snapshot = self.snapshot()
-        return snapshot.once("familiarity", lambda: Familiarity.of(snapshot.records.seen))
+        return carried(snapshot, "familiarity", lambda: Familiarity.of(snapshot.records.seen), Familiarity.after)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to `path`, or over a model that is there; read it back with `hycal.load`."""

@@ -7,7 +7,7 @@ import pytest
 
 from hycal import NCM
 from hycal.data.bundled import load_xd8
-from hycal.uncertainty.near_duplicates import distinct, duplicate_groups
+from hycal.uncertainty.near_duplicates import Distinct, duplicate_groups
 from hycal.validation import unit_rows
 
 
@@ -38,7 +38,7 @@ def test_bursts_are_one_group_each_even_if_there_is_nothing_else(discipline, sho
     X = burst(domain.train_x[rows], 3, rng)
     records = learned(X, np.repeat(domain.train_y[rows], 3))
     assert duplicate_groups(records).max() + 1 == len(rows)
-    assert distinct(records).counts.tolist() == [shots] * 4
+    assert Distinct.of(records).records.counts.tolist() == [shots] * 4
 
 
 def test_groups_are_counted_in_order():
@@ -47,9 +47,9 @@ def test_groups_are_counted_in_order():
     records = learned(np.concatenate([X, -X]), ["a"] * 5 + ["b"] * 5)
     groups = duplicate_groups(records)
     assert sorted(np.bincount(groups).tolist()) == [1, 1, 1, 1, 3, 3] and groups[5] == groups[:5].max() + 1
-    assert distinct(records).counts.tolist() == [3, 3]
+    assert Distinct.of(records).records.counts.tolist() == [3, 3]
 
 
 def test_nothing_is_changed_where_all_samples_differ():
     records = learned(np.eye(4), ["a", "a", "b", "b"])
-    assert distinct(records) is records and duplicate_groups(records).tolist() == [0, 1, 2, 3]
+    assert Distinct.of(records).records is records and duplicate_groups(records).tolist() == [0, 1, 2, 3]

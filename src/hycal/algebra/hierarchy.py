@@ -99,6 +99,8 @@ class DomainGaussians:
         v_g + tau.
     offsets : ndarray of shape (C_g, d)
         mu_c - m_g.
+    shrunk : ndarray of shape (C_g, d)
+        Posterior means minus m_g.
     plain : ndarray of shape (C_g, d)
         (mu_c - m_g) W_g^-1/2.
     posterior : ndarray of shape (C_g, d)
@@ -113,6 +115,7 @@ class DomainGaussians:
     log_det: float
     weight: float
     offsets: Reals
+    shrunk: Reals
     plain: Reals
     posterior: Reals
     radius: float

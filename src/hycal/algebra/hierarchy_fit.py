@@ -200,7 +200,8 @@ def _domain_gaussians(
     columns: npt.NDArray[np.intp], moments: _Moments, space: _WhiteSpace, prior: Prior
 ) -> DomainGaussians:
     """Return the classes of one domain, their means shrunk by the prior, in float32."""
-    posterior = prior.posterior(moments.offsets, moments.counts) @ space.whitening
+    shrunk = prior.posterior(moments.offsets, moments.counts)
+    posterior = shrunk @ space.whitening
     return DomainGaussians(
         columns=columns,
         centre=_single(moments.centre),
@@ -208,6 +209,7 @@ def _domain_gaussians(
         log_det=space.log_det,
         weight=space.weight,
         offsets=_single(moments.offsets),
+        shrunk=_single(shrunk),
         plain=_single(space.plain),
         posterior=_single(posterior),
         radius=float(np.sqrt(np.mean(np.sum(posterior**2, axis=1)))),

@@ -18,6 +18,7 @@ is left out has f_i = y_i - (A^-1 Y)_i/(A^-1)_ii; t and D stay. All is float32, 
     D                       (N_g, N_g)  diagonal: K_c C_g/N_g for a sample of a class of K_c
     A^-1 Y   coefficients   (N_g, C_g)
     A^-1_ii  diagonal       (N_g,)
+    L^-1     half           (N_g, N_g)  A^-1 = L^-1' L^-1
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import numpy.typing as npt
 from hycal.algebra.cholesky import factorise, inverse_factor
 from hycal.validation import Floats
 
-_RIDGE = 0.2
+RIDGE = 0.2
 _LEAST_VARIANCE = 1e-4  # of t: products of unit vectors are rounded to 1e-7, and the kernel divides them by t
 _CHEAP = 1024  # samples of a domain that always has a regression
 _MOST = 4096  # samples of the largest domain that has one
@@ -58,18 +59,19 @@ class KernelRegression:
     variance: float
     coefficients: Floats
     diagonal: Floats
+    half: Floats
 
     @classmethod
     def fit(cls, samples: Floats, own: npt.NDArray[np.intp]) -> KernelRegression:
         """Return the regression of samples of the classes `own`."""
         deviations = samples - samples.mean(axis=0)
         variance = max(float(np.mean(np.sum(deviations**2, axis=1))), _LEAST_VARIANCE)
-        counts = np.bincount(own)
         A = _kernel(samples, samples, variance)
-        A.flat[:: len(A) + 1] += (_RIDGE * counts / counts.mean()).astype(np.float32)[own]
-        inverse = inverse_factor(factorise(A))  # L^-1; A^-1 = L^-1' L^-1
-        Y = np.eye(len(counts), dtype=np.float32)[own]
-        return cls(samples, own, variance, inverse.T @ (inverse @ Y), np.einsum("ij,ij->j", inverse, inverse))
+        A.flat[:: len(A) + 1] += class_ridges(np.bincount(own))[own]
+        inverse = inverse_factor(factorise(A))
+        Y = np.eye(int(own.max()) + 1, dtype=np.float32)[own]
+        diagonal = np.einsum("ij,ij->j", inverse, inverse)
+        return cls(samples, own, variance, inverse.T @ (inverse @ Y), diagonal, inverse)
 
     def without_each(self, held_out: npt.NDArray[np.intp]) -> Floats:
         """Return f of the samples at `held_out`, each without itself, (n, C_g)."""
@@ -79,8 +81,21 @@ class KernelRegression:
 
     def __call__(self, X: Floats) -> Floats:
         """Return f of queries, (n, C_g)."""
-        f: Floats = _kernel(X, self.samples, self.variance) @ self.coefficients
-        return f
+        return self.kernel(X) @ self.coefficients
+
+    def kernel(self, X: Floats) -> Floats:
+        """Return k of queries, (n, N_g)."""
+        return _kernel(X, self.samples, self.variance)
+
+    def between(self, X: Floats, others: Floats) -> Floats:
+        """Return the kernel of the rows of X with those of `others`."""
+        return _kernel(X, others, self.variance)
+
+
+def class_ridges(counts: npt.NDArray[np.intp]) -> Floats:
+    """Return the ridge of a sample of each class."""
+    ridges: Floats = (RIDGE * counts / counts.mean()).astype(np.float32)
+    return ridges
 
 
 def _kernel(X: Floats, samples: Floats, variance: float) -> Floats:

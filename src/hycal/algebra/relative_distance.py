@@ -23,7 +23,7 @@ identity in W stays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +32,7 @@ import numpy as np
 from hycal.algebra.cholesky import inverse_factor
 from hycal.algebra.hierarchy import Hierarchy
 from hycal.algebra.hierarchy_held_out import LEAST_LEFT
+from hycal.state.changes import Changes
 from hycal.state.selection import Selection
 from hycal.validation import Doubles
 
@@ -64,6 +65,18 @@ class RelativeDistance:
         offsets = hierarchy.means - hierarchy.means.mean(axis=0)
         total = W + offsets.T @ offsets / max(len(offsets) - 1, 1)
         return cls(hierarchy, _inverse(W), _inverse(total), sharpening)
+
+    def after(self, changes: Changes, hierarchy: Hierarchy) -> RelativeDistance:
+        """Return the distance to the classes of `hierarchy`, which is that after `changes`; P and P_T stay."""
+        other = replace(self, hierarchy=hierarchy)
+        P_mu, mu_P_mu = self._mean_products
+        means = hierarchy.means[changes.fresh]
+        fresh = means @ self.P
+        vars(other)["_mean_products"] = (
+            changes.carried(P_mu, fresh),
+            changes.carried(mu_P_mu, np.einsum("cd,cd->c", means, fresh)),
+        )
+        return other
 
     def __call__(self, X: Doubles) -> Doubles:
         """Return the relative distance of queries, (n,)."""

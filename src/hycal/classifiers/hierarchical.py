@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +17,8 @@ from hycal.algebra.hierarchy_fit import fit_hierarchy, identity_share
 from hycal.algebra.hierarchy_groups import domain_candidates
 from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_energies, held_out_evidence
 from hycal.algebra.hierarchy_kernel import KernelRegression, kernel_operations, kernel_pays
-from hycal.algebra.softmax import LOGIT_SCALE, log_softmax
+from hycal.algebra.hierarchy_posterior import Posterior, Weights, scaled_text
+from hycal.algebra.softmax import log_softmax
 from hycal.base import IncrementalClassifier
 from hycal.estimator import Interval, StrOptions
 from hycal.export.onnx_hierarchy import hierarchical_scores
@@ -42,28 +42,6 @@ _DOMAIN_WEIGHT = 0.025
 _PENALTY = 10.0  # nats: twice the penalty for doubling a weight
 _HELD_OUT = 200  # samples of a domain that its weights are fitted on
 _HELD_OUT_OF_DOMAIN = 40  # samples of a domain that the weight of domains is fitted on
-
-
-@dataclass(frozen=True, eq=False)
-class _Weights:
-    """Weights of evidence: of each kind in each domain, (G, 5); and that of domains."""
-
-    classes: Doubles
-    domain: float
-
-
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """Domains and their classes, what else gives evidence in each domain, and the weights of evidence.
-
-    That is a regression, the covariances of classes, and scaled texts; where a domain has none, None.
-    """
-
-    hierarchy: Hierarchy
-    kernels: tuple[KernelRegression | None, ...]
-    covariances: tuple[ClassCovariances | None, ...]
-    texts: tuple[Floats | None, ...]
-    weights: _Weights
 
 
 _FittedDomain = tuple[KernelRegression | None, ClassCovariances | None, Floats | None, Doubles]
@@ -152,10 +130,11 @@ class HierarchicalHyCal(IncrementalClassifier):
         """Whether every domain has texts."""
         return all(text is not None for text in derived.texts)
 
-    def derive(self, records: Records, previous: Any) -> Posterior:
-        """Return the hierarchy and the weights of evidence."""
+    def derive(self, records: Records, previous: Posterior | None) -> Posterior:
+        """Return the hierarchy and the weights of evidence: those of `previous` after a small change, or a new fit."""
         with one_blas_thread():
-            return self._fitted(records)
+            found = None if previous is None else previous.after(records, named=self.domains == "named")
+            return self._fitted(records) if found is None else found
 
     def _fitted(self, records: Records) -> Posterior:
         fits = [self._posterior(records, domain_of) for domain_of in domain_candidates(records, self.domains)]
@@ -178,17 +157,18 @@ class HierarchicalHyCal(IncrementalClassifier):
         fits = map_parallel(fit, range(len(hierarchy.domains)), hierarchy.sizes)
         kernels, covariances, texts, weights = zip(*fits, strict=True)
         domain_weight = _domain_weight(records, everything, hierarchy)
-        return Posterior(hierarchy, kernels, covariances, texts, _Weights(np.stack(weights), domain_weight))
+        weighted = Weights(np.stack(weights), domain_weight)
+        return Posterior(hierarchy, kernels, covariances, texts, weighted, records, self.with_parameters()._fitted)
 
     def _texts(self, records: Records, columns: npt.NDArray[np.intp]) -> Floats | None:
-        texts = [records.ordered[column].text for column in columns]
-        if self.text == "none" or any(text is None for text in texts):
+        classes = [records.ordered[column] for column in columns]
+        if self.text == "none" or any(one.text is None for one in classes):
             return None
-        return np.stack([np.float32(LOGIT_SCALE) * text for text in texts if text is not None])
+        return np.stack([scaled_text(one) for one in classes])
 
     def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
         """Add the posterior over domains, then over their classes."""
-        posterior: Posterior = snapshot.value
+        posterior: Posterior = snapshot.value.fitted
         return hierarchical_scores(
             graph,
             rows,
@@ -202,6 +182,7 @@ class HierarchicalHyCal(IncrementalClassifier):
 
     def scores_without_each(self, derived: Posterior, records: Records, samples: Selection) -> npt.NDArray[Any]:
         """Groups of classes, weights of evidence and the global prior stay as they are."""
+        derived = derived.fitted
         q, e = held_out_evidence(derived.hierarchy, samples)
         everything = Selection.of(records)
         more = [_held_out_more(derived, number, everything, samples) for number in range(len(derived.kernels))]

@@ -16,6 +16,8 @@ from hycal.state.steps import Step
 from hycal.validation import Floats, Label, check_label, check_one_kind
 
 _SAME_TEXT = 1e-4  # largest difference between two runs of one text encoder
+_OF_LABELS = ("labels", "column_of", "classes")  # what follows from the labels of a table alone
+_CACHED = (*_OF_LABELS, "ordered", "counts", "domains", "groups", "nbytes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +98,7 @@ class Records:
     @property
     def unseen(self) -> list[Label]:
         """Labels of classes that were announced by their text and have no samples yet."""
-        return [label for label in self.labels if not self.by_label[label].count]
+        return [self.labels[column] for column in np.flatnonzero(self.counts == 0)]
 
     @property
     def seen(self) -> Records:
@@ -120,7 +122,7 @@ class Records:
 
     def with_memo(self, memo: Mapping[str, Any]) -> Records:
         """Return the table with another memo."""
-        return replace(self, memo=memo)
+        return self._keeping(replace(self, memo=memo), _CACHED)
 
     def learn(self, step: Step) -> Records:
         """Return the table with `step` learned: new labels appear, known ones grow."""
@@ -173,6 +175,8 @@ class Records:
             except HyCalError as error:
                 raise HyCalError(f"Class {label!r}: {error}") from None
         empty = {label for label, record in changed.items() if not record.count}
+        if not empty:
+            return self._with(changed)
         grown = {**self.by_label, **changed}
         return replace(self, by_label={k: record for k, record in grown.items() if k not in empty})
 
@@ -210,7 +214,13 @@ class Records:
         check_one_kind([*list(self.by_label)[:1], *labels])
 
     def _with(self, changed: Mapping[Label, ClassRecord]) -> Records:
-        return replace(self, by_label={**self.by_label, **changed})
+        table = replace(self, by_label={**self.by_label, **changed})
+        return self._keeping(table, _OF_LABELS) if len(table.by_label) == len(self.by_label) else table
+
+    def _keeping(self, table: Records, names: Iterable[str]) -> Records:
+        """Return `table`, which takes over what was computed for this one under `names`: sorting takes long."""
+        vars(table).update({name: value for name, value in vars(self).items() if name in names})
+        return table
 
 
 def _grown(label: Label, old: ClassRecord | None, samples: Floats, step: Step) -> ClassRecord:

@@ -23,6 +23,8 @@ class Snapshot:
         What the method's `derive` returned.
     computed : dict
         Other results by name, such as the calibration.
+    earlier : mapping
+        The newest results of earlier states, by name, with the records that they belong to.
 
     Examples
     --------
@@ -35,6 +37,11 @@ class Snapshot:
     parameters: Mapping[str, Any]
     value: Any
     computed: dict[str, Any] = field(default_factory=dict)
+    earlier: Mapping[str, tuple[Records, Any]] = field(default_factory=dict)
+
+    def passed_on(self) -> dict[str, tuple[Records, Any]]:
+        """Return what the next snapshot has as `earlier`."""
+        return {**self.earlier, **{name: (self.records, found) for name, found in self.computed.items()}}
 
     def once(self, name: str, compute: Callable[[], T]) -> T:
         """Return what `compute` returns; it is called once for each name."""

@@ -25,7 +25,7 @@ No number of right answers makes an error impossible. After n in a row, Jeffreys
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from hycal.algebra.covariance import directions
 from hycal.algebra.softmax import log_softmax, probabilities
+from hycal.state.changes import Changes
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
 from hycal.uncertainty.leave_one_out import HeldOutScores, ScoringMethod, leaves_out_quickly, score_held_out
@@ -98,7 +99,7 @@ class Calibration:
     def of(cls, method: ScoringMethod, derived: Any, records: Records, fixed: float | None = None) -> Calibration:
         """Calibrate on held-out samples, spread evenly over classes; `fixed` is the method's own temperature."""
         n = int(records.counts.sum())
-        floor = 1.0 / (2.0 * (n + 1.0))
+        floor = _floor(n)
         if len(records.counts) == 1 or not n:
             return cls(1.0, floor, np.empty(0))
         found = _held_out_scores(method, derived, records)
@@ -111,6 +112,10 @@ class Calibration:
         known = cls(temperature, floor, np.empty(0))
         own = known.probabilities(found.scores)[found.samples.each, found.samples.own]
         return cls(temperature, floor, np.sort(own))
+
+    def after(self, changes: Changes) -> Calibration:
+        """Return the calibration after a few changes: the floor follows the number of samples, the rest stays."""
+        return replace(self, floor=_floor(int(changes.after.counts.sum())))
 
     def probabilities(self, scores: npt.NDArray[Any]) -> Doubles:
         """Return the probabilities of scores, (n, C)."""
@@ -134,6 +139,11 @@ class Calibration:
         chosen = chances >= self.threshold(coverage)
         chosen[np.arange(len(chances)), chances.argmax(axis=1)] = True
         return np.asarray(chosen)
+
+
+def _floor(n: int) -> float:
+    """Return the share of an answer of n samples that is spread evenly."""
+    return 1.0 / (2.0 * (n + 1.0))
 
 
 def fit_temperature(found: HeldOutScores, centre: float, prior: TemperaturePrior) -> float:

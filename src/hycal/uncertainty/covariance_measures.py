@@ -21,15 +21,17 @@ background, and point in the direction of none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hycal.algebra.hierarchy import Hierarchy
 from hycal.algebra.hierarchy_fit import fit_hierarchy
 from hycal.algebra.hierarchy_held_out import held_out_evidence
+from hycal.algebra.hierarchy_step import hierarchy_after
 from hycal.algebra.relative_distance import RelativeDistance
 from hycal.algebra.softmax import log_sum_exp
+from hycal.state.changes import Changes
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles
@@ -59,6 +61,15 @@ class CovarianceMeasures:
         found = _measures(hierarchy, q, parts, relative.held_out(samples))
         known = cls(hierarchy, relative, found.mean(axis=0), np.maximum(found.std(axis=0), _LEAST_SPREAD))
         return known, known._together(found)
+
+    def after(self, changes: Changes) -> CovarianceMeasures | None:
+        """Return the measures after `changes`: what was fitted to all samples stays; None if a domain comes or goes."""
+        hierarchy = hierarchy_after(self.hierarchy, changes, named=True)
+        return (
+            None
+            if hierarchy is None
+            else replace(self, hierarchy=hierarchy, relative=self.relative.after(changes, hierarchy))
+        )
 
     def __call__(self, X: Doubles) -> Doubles:
         """Return the measures of queries together, (n,)."""

@@ -15,9 +15,13 @@ group is worth about one sample, so what is held out of a model must be held out
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
+from hycal.state.changes import Changes
 from hycal.state.records import ClassRecord, Records
 from hycal.state.samples import ClassSamples
 from hycal.validation import Doubles, Floats
@@ -39,17 +43,45 @@ def duplicate_groups(records: Records) -> npt.NDArray[np.intp]:
     return np.concatenate(groups)
 
 
-def distinct(records: Records) -> Records:
-    """Return the records with one sample of each group of near-duplicates."""
-    groups = duplicate_groups(records)
-    ends = np.cumsum(records.counts)
-    if not len(groups) or groups[-1] + 1 == len(groups):
-        return records
-    by_label = {}
-    for label, record, end in zip(records.labels, records.ordered, ends, strict=True):
-        chosen = np.unique(groups[end - record.count : end], return_index=True)[1]
-        by_label[label] = ClassRecord(ClassSamples(record.samples.rows[np.sort(chosen)]), record.domain, record.text)
-    return Records(by_label, records.memo)
+@dataclass(frozen=True, eq=False)
+class Distinct:
+    """Records with one sample of each group of near-duplicates, and the distance of those in each domain."""
+
+    records: Records
+    near: Mapping[str, float]
+
+    @classmethod
+    def of(cls, records: Records) -> Distinct:
+        """Choose the first sample of each group."""
+        distances = _near_distances(records)
+        near = dict(zip(records.domains.tolist(), distances.tolist(), strict=True))
+        chosen = {
+            label: _first_of_each(record, distance)
+            for label, record, distance in zip(records.labels, records.ordered, distances, strict=True)
+        }
+        same = all(chosen[label] is record for label, record in records.by_label.items())
+        return cls(records if same else Records(chosen, records.memo), near)
+
+    def after(self, changes: Changes) -> Distinct | None:
+        """Return the same after `changes` of all samples: distances stay; None if there is a new domain."""
+        before, chosen = changes.before.labels, {}
+        for label, record, source in zip(changes.after.labels, changes.after.ordered, changes.source, strict=True):
+            if source >= 0 and before[source] in self.records.by_label:
+                chosen[label] = self.records.by_label[before[source]]
+            elif record.count and record.domain not in self.near:
+                return None
+            elif record.count:
+                chosen[label] = _first_of_each(record, self.near[record.domain])
+        return Distinct(Records(chosen, changes.after.memo), self.near)
+
+
+def _first_of_each(record: ClassRecord, near: float) -> ClassRecord:
+    """Return the record with one sample of each group; the same one if no two are near."""
+    groups = groups_within(record.samples.rows, near)
+    first = np.sort(np.unique(groups, return_index=True)[1])
+    if len(first) == record.count:
+        return record
+    return ClassRecord(ClassSamples(record.samples.rows[first]), record.domain, record.text)
 
 
 def _near_distances(records: Records) -> Doubles:

@@ -12,7 +12,7 @@ samples: by a quantile of Student's t while they are few, by their quantile as t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,11 @@ import numpy.typing as npt
 from hycal.algebra.covariance import directions
 from hycal.errors import HyCalError
 from hycal.parallel.threads import run_in_chunks
+from hycal.state.changes import Changes
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
 from hycal.uncertainty.covariance_measures import CovarianceMeasures
-from hycal.uncertainty.near_duplicates import distinct
+from hycal.uncertainty.near_duplicates import Distinct
 from hycal.validation import Doubles, Floats
 
 _HELD_OUT = 1000  # samples
@@ -45,6 +46,11 @@ class ClassSimilarity:
         """Return the similarity to the classes of `records`; the fewer samples of a class, the less is common."""
         K = float(records.counts.mean())
         return cls(np.stack([record.samples.mean for record in records.ordered]), _COMMON * (1.0 - 1.0 / K**2))
+
+    def after(self, changes: Changes) -> ClassSimilarity:
+        """Return the similarity to the classes after `changes`; what is common stays."""
+        fresh = [changes.after.ordered[column].samples.mean for column in changes.fresh]
+        return ClassSimilarity(changes.carried(self.means, fresh), self.common)
 
     def __call__(self, X: Doubles) -> Doubles:
         """Return the similarity of queries, (n,)."""
@@ -78,6 +84,8 @@ class Familiarity:
         Share of the covariances in the familiarity.
     held_out : ndarray of shape (n,)
         Familiarity of held-out samples, sorted; empty if no class has two samples that are not near-duplicates.
+    distinct : Distinct or None
+        The samples that count; None if it cannot follow a change.
     """
 
     similarity: ClassSimilarity
@@ -86,26 +94,43 @@ class Familiarity:
     covariances: CovarianceMeasures | None
     share: float
     held_out: Doubles
+    distinct: Distinct | None = None
 
     @classmethod
     def of(cls, learned: Records) -> Familiarity:
         """Measure held-out samples, spread evenly over classes; every class must have samples."""
         if not learned.by_label:
             raise HyCalError("No class has images yet, so no image can be called known or unknown. Learn images first.")
-        records = distinct(learned)
+        distinct = Distinct.of(learned)
+        records = distinct.records
         similarity = ClassSimilarity.of(records)
         rows = spread_rows(records, np.arange(len(records.counts)), _HELD_OUT)
         if not len(rows):
-            return cls(similarity, 0.0, 1.0, None, 0.0, np.empty(0))
+            return cls(similarity, 0.0, 1.0, None, 0.0, np.empty(0), distinct)
         samples = Selection.of(records, rows)
         found = similarity.held_out(samples)
         centre, spread = float(found.mean()), max(float(found.std(ddof=1)), _LEAST_SPREAD)
         familiarity, share = (found - centre) / spread, _covariance_share(records)
         if not share:
-            return cls(similarity, centre, spread, None, 0.0, np.sort(familiarity))
+            return cls(similarity, centre, spread, None, 0.0, np.sort(familiarity), distinct)
         covariances, measured = CovarianceMeasures.fitted(records, samples)
         familiarity = (1.0 - share) * familiarity + share * measured
-        return cls(similarity, centre, spread, covariances, share, np.sort(familiarity))
+        return cls(similarity, centre, spread, covariances, share, np.sort(familiarity), distinct)
+
+    def after(self, changes: Changes) -> Familiarity | None:
+        """Return the familiarity after `changes` of all samples; None if it has to be fitted anew.
+
+        The class means and the covariances of domains follow. Thresholds, shares, the standardisation of the measures,
+        the distance of near-duplicates and the covariances of all data stay.
+        """
+        distinct = None if self.distinct is None else self.distinct.after(changes)
+        if self.distinct is None or distinct is None:
+            return None
+        changed = Changes.between(self.distinct.records, distinct.records)
+        covariances = None if self.covariances is None else self.covariances.after(changed)
+        if self.covariances is not None and covariances is None:
+            return None
+        return replace(self, distinct=distinct, similarity=self.similarity.after(changed), covariances=covariances)
 
     def __call__(self, X: Floats) -> Doubles:
         """Return the familiarity of queries: 0 is that of a typical sample, -1 one standard deviation less."""

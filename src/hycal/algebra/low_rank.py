@@ -1,0 +1,86 @@
+"""Changes of low rank: of the scatter within classes, and of the inverse of a matrix to which such a change is added.
+
+H' = H + U'sU        H'^-1 = H^-1 - H^-1 U'(s + U H^-1 U')^-1 U H^-1        |H'| = |H| |s + U H^-1 U'| |s|
+
+symbol   shape    meaning
+U        (k, d)   rows that are added or subtracted
+s        (k, k)   diagonal of their signs, 1 and -1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.state.changes import ChangedClass
+from hycal.validation import Doubles
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    """U and the signs of its rows, (k,)."""
+
+    rows: Doubles
+    signs: Doubles
+
+    @classmethod
+    def of_scatter(cls, classes: Iterable[ChangedClass], width: int) -> LowRank:
+        """Return the change of the scatter of samples around the means of their classes.
+
+        With m the old mean of a class and K' samples of the new mean m', it is the sum of (x - m)(x - m)' over added
+        samples, less that over removed ones, less K'(m' - m)(m' - m)'.
+        """
+        rows: list[Doubles] = [np.empty((0, width))]
+        signs: list[Doubles] = [np.empty(0)]
+        for one in classes:
+            old = None if one.old is None or not one.old.count else one.old.samples
+            new = None if one.new is None or not one.new.count else one.new.samples
+            centre = old or new
+            if centre is None:
+                continue
+            m = centre.mean
+            rows += [one.added - m, one.removed - m]
+            signs += [np.ones(len(one.added)), -np.ones(len(one.removed))]
+            if old is not None and new is not None and one.samples:
+                rows.append(np.sqrt(new.count) * (new.mean - m)[None])
+                signs.append(-np.ones(1))
+        return cls(np.concatenate(rows), np.concatenate(signs))
+
+    def __len__(self) -> int:
+        return len(self.signs)
+
+    def added_to(self, H: Doubles) -> Doubles:
+        """Return H + U'sU."""
+        changed: Doubles = H + (self.rows.T * self.signs) @ self.rows
+        return changed
+
+    def of_inverse(self, inverse: Doubles) -> InverseChange:
+        """Return the change of H^-1, given as `inverse`."""
+        half = self.rows @ inverse
+        inner = half @ self.rows.T
+        inner.flat[:: len(inner) + 1] += self.signs
+        solved: Doubles = np.linalg.inv(inner).astype(np.float64)
+        return InverseChange(half, solved, float(np.linalg.slogdet(inner)[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class InverseChange:
+    """H'^-1 = H^-1 - V'GV with V = U H^-1, (k, d), and G, (k, k); log|H'| = log|H| + `log_det`."""
+
+    half: Doubles
+    inner: Doubles
+    log_det: float
+
+    def of(self, inverse: Doubles) -> Doubles:
+        """Return H'^-1."""
+        changed: Doubles = inverse - self.half.T @ (self.inner @ self.half)
+        return changed
+
+    def squares(self, rows: npt.NDArray[np.floating[Any]]) -> Doubles:
+        """Return how much a'H^-1 a falls for each row a, (n,)."""
+        along = rows @ self.half.T.astype(rows.dtype)
+        return np.einsum("nk,nk->n", along @ self.inner, along, dtype=np.float64)

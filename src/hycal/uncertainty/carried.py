@@ -1,0 +1,43 @@
+"""Results that were fitted to all samples, carried over small changes: the calibration, and what is unknown.
+
+`hycal.state.changes` says how long: a result is fitted anew once one sample in fifty has changed since. Until then it
+follows each change by a rule of its own, which costs what the change holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from hycal.state.changes import Changes, is_due
+from hycal.state.snapshot import Snapshot
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class _Carried:
+    """A result, and how many samples changed since it was fitted."""
+
+    result: Any
+    changed: int
+
+
+def carried(snapshot: Snapshot, name: str, fit: Callable[[], T], after: Callable[[T, Changes], T | None]) -> T:
+    """Return the result `name` of a snapshot: that of an earlier one `after` what changed, or a new fit if None."""
+
+    def compute() -> _Carried:
+        found = snapshot.earlier.get(name)
+        if found is not None:
+            changes = Changes.between(found[0], snapshot.records)
+            if changes.few:
+                changed = found[1].changed + changes.samples
+                due = is_due(changed, int(snapshot.records.counts.sum()))
+                followed = None if due else after(found[1].result, changes)
+                if followed is not None:
+                    return _Carried(followed, changed)
+        return _Carried(fit(), 0)
+
+    result: T = snapshot.once(name, compute).result
+    return result
