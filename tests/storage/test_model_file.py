@@ -107,7 +107,7 @@ def test_missing_folder_and_missing_file_say_so(model, tmp_path):
 
 MALFORMED = {
     "another format": lambda m, t: m.update(format="zip"),
-    "a newer version": lambda m, t: m.update(version=3),
+    "a newer version": lambda m, t: m.update(version=4),
     "no version": lambda m, t: m.pop("version"),
     "a version that is no number": lambda m, t: m.update(version=[1]),
     "an unknown method": lambda m, t: m.update(method="os.system"),

@@ -112,6 +112,11 @@ class Calibration:
         own = known.probabilities(found.scores)[found.samples.each, found.samples.own]
         return cls(temperature, floor, np.sort(own))
 
+    @classmethod
+    def known(cls, temperature: float, own: Doubles, records: Records) -> Calibration:
+        """Return a calibration that was fitted before, with the floor of as many samples as there are now."""
+        return cls(temperature, 1.0 / (2.0 * (int(records.counts.sum()) + 1.0)), own)
+
     def probabilities(self, scores: npt.NDArray[Any]) -> Doubles:
         """Return the probabilities of scores, (n, C)."""
         chances = probabilities(scores, self.temperature)
