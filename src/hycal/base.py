@@ -18,13 +18,14 @@ import numpy.typing as npt
 
 from hycal.errors import HyCalError
 from hycal.method import Method
+from hycal.sealing import Sealable
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
 from hycal.state.snapshot import Snapshot
 from hycal.state.steps import Step
 from hycal.storage import model_file
 from hycal.storage.atomic import check_replaceable
-from hycal.storage.codec import content_of
+from hycal.storage.codec import content_of, rounded
 from hycal.uncertainty.calibration import Calibration
 from hycal.uncertainty.carried import carried
 from hycal.uncertainty.leave_one_out import HeldOutScores, leaves_out_quickly, score_held_out
@@ -52,7 +53,7 @@ class _Memory:
     last: Snapshot | None = None
 
 
-class IncrementalClassifier(Method):
+class IncrementalClassifier(Sealable, Method):
     """Base of all methods: learns any number of samples of any classes at any call.
 
     A method stores its parameters in `__init__`, declares their valid values in `_parameter_constraints` as
@@ -126,9 +127,8 @@ class IncrementalClassifier(Method):
 
     def merge(self, other: IncrementalClassifier) -> Self:
         """Learn all that `other` learned: afterwards the model is the one that saw both streams."""
-        mine = self.records_
         check_mergeable(*(ModelKind(type(one).__name__, one._width, one.encoder_) for one in (self, other)))
-        self.install(mine.merge(other.records_))
+        self.install(self.merged(self.records_, other))
         self.encoder_ = self.encoder_ or other.encoder_
         return self
 
@@ -170,7 +170,7 @@ class IncrementalClassifier(Method):
         return Step.of(embeddings, labels, domain, check_text(text, width=embeddings.shape[1]))
 
     def _learn(self, records: Records, step: Step) -> None:
-        learned = records.learn(step)
+        learned = self.learned(records, step)
         self.check_records(learned)
         self.install(learned.with_memo(self.remember(records.memo, step)))
 
@@ -266,9 +266,9 @@ class IncrementalClassifier(Method):
         if not records.by_label:
             raise HyCalError("Every class was forgotten, so there is nothing to choose from. Learn a class first.")
         self.check_records(records)
-        value = self.derive(records, None if usable is None else usable.value)
+        value, known = self.derived(records, None if usable is None else usable.value)
         earlier = {} if usable is None else usable.passed_on()
-        snapshot = self._memory.last = Snapshot(records, parameters, value, earlier=earlier)
+        snapshot = self._memory.last = Snapshot(records, parameters, value, known, earlier)
         return snapshot
 
     def _answer(
@@ -335,11 +335,11 @@ class IncrementalClassifier(Method):
         snapshot = self.snapshot()
         return carried(snapshot, "familiarity", lambda: Familiarity.of(snapshot.records.seen), Familiarity.after)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to `path`, or over a model that is there; read it back with `hycal.load`."""
+    def save(self, path: str | PathLike[str], *, precision: str = "single") -> None:
+        """Write the model to `path`, or over a model that is there; `load` reads it. "half" rounds to three digits."""
         check_replaceable(Path(path), _MODEL_MARK)
-        parameters = self.get_params(deep=False)
-        model_file.write(path, content_of(self.records_, type(self).__name__, parameters, self.encoder_))
+        content = content_of(self.records_, type(self).__name__, self.get_params(deep=False), self.encoder_)
+        model_file.write(path, rounded(content, precision))
 
     @property
     def _width(self) -> int | None:

@@ -19,6 +19,7 @@ def main() -> None:
     stream = Stream.synthetic(7, shots=[[3, 1, 12], [5, 2]], width=8)
     model = learn(HyCal(alpha=4, beta=2), stream.map(lambda s: s.relabelled(lambda label: f"class {label}")).steps)
     model.encoder_ = "sha256:0123"
+    model = model.seal()  # version 3 has sealed models
     model.save(path)
     queries = np.round(stream.queries, 6)
     expected = {

@@ -107,7 +107,7 @@ def test_missing_folder_and_missing_file_say_so(model, tmp_path):
 
 MALFORMED = {
     "another format": lambda m, t: m.update(format="zip"),
-    "a newer version": lambda m, t: m.update(version=3),
+    "a newer version": lambda m, t: m.update(version=4),
     "no version": lambda m, t: m.pop("version"),
     "a version that is no number": lambda m, t: m.update(version=[1]),
     "an unknown method": lambda m, t: m.update(method="os.system"),
@@ -178,7 +178,7 @@ TOO_LARGE = {
 
 @pytest.mark.parametrize(("method", "parameters"), TOO_LARGE.values(), ids=TOO_LARGE)
 def test_what_no_machine_holds_is_refused_before_it_is_allocated(path, monkeypatch, method, parameters):
-    monkeypatch.setattr("hycal.base.machine_bytes", lambda: 2**29)
+    monkeypatch.setattr("hycal.method.machine_bytes", lambda: 2**29)
     rewrite(path, lambda m, t: m.update(method=method, parameters=parameters))
     with pytest.raises(ModelFileError, match=r"must be a whole number in|needs \d+ GiB at least"):
         load(path)

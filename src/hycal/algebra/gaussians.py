@@ -86,8 +86,7 @@ class ClassGaussians:
     @classmethod
     def of(cls, members: Sequence[ClassRecord], options: GaussianOptions) -> ClassGaussians:
         """Compute the Gaussians of `members`, which all have the same number of samples."""
-        v, t = _pairs(members, options.fusion)
-        z = options.fusion.fuse(v, t)
+        z, t = _fused(members, options.fusion)
         m = z.mean(axis=1)
         rho = np.linalg.norm(m, axis=1)
         mu = directions(m)
@@ -95,17 +94,24 @@ class ClassGaussians:
         if options.centre == "mean":
             return cls(t, mu, W, np.stack([1.0 + rho**2 * (1.0 - b**2), 2.0 * rho, np.zeros_like(b), b], axis=1))
         h = mu - (b[:, None] * W[:, 0] if W.shape[1] else 0.0)
-        q = options.a * _kappa(v.shape[1], rho) / options.delta
+        q = options.a * _kappa(members[0].count, rho) / options.delta
         return cls(t, mu, W, _terms(mu, b, h, q))
 
 
-def _pairs(members: Sequence[ClassRecord], fusion: Fusion) -> tuple[Doubles, Doubles]:
-    """Return v and t. The text of a class without samples stands in for its image."""
-    v = np.stack([member.samples.rows for member in members]).astype(np.float64)
+def _fused(members: Sequence[ClassRecord], fusion: Fusion) -> tuple[Doubles, Doubles]:
+    """Return z and t. The text of a class without samples stands in for its image.
+
+    Sealed classes have rows of the same mean and covariance in place of v, or of z where that is not linear in v.
+    """
+    width = fusion.width(members[0].samples.rows.shape[1])
+    rows = [member.samples.rows if member.moments is None else member.moments.rows(width) for member in members]
+    v: Doubles = np.stack(rows).astype(np.float64)
     t = np.zeros((len(members), 1, v.shape[2]))
     if fusion.needs_text:
         t[:, 0] = [member.text for member in members]
-    return (v if v.size else t), t
+    if members[0].moments is not None and fusion.fixed_length is None:
+        return v, t
+    return fusion.fuse(v if v.size else t, t), t
 
 
 def _kappa(K: int, rho: Doubles) -> Doubles:

@@ -21,6 +21,7 @@ g = x - mu_c and h = g'(S_c + tau t I)^-1 g, which Q_c(x) gives, y becomes k g, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,15 +63,22 @@ class ClassCovariances:
     @classmethod
     def fit(cls, samples: Floats, own: npt.NDArray[np.intp]) -> ClassCovariances | None:
         """Return the covariances of samples sorted by class; None where no class has two different samples."""
-        counts, width = np.bincount(own), samples.shape[1]
+        counts = np.bincount(own)
         rows = samples.astype(np.float64)
         means = class_means(rows, counts)
         deviations = rows - np.repeat(means, counts, axis=0)
-        variance = float(np.sum(deviations**2)) / max(len(own) - len(counts), 1) / width
+        return cls.of(counts, means, np.split(deviations, np.cumsum(counts)[:-1]))
+
+    @classmethod
+    def of(cls, counts: npt.NDArray[np.int64], means: Doubles, parts: Sequence[Doubles]) -> ClassCovariances | None:
+        """Return the same from the means of classes, and from rows that have the scatter of each."""
+        width = means.shape[1]
+        scatter = sum(float(np.sum(part**2)) for part in parts)
+        variance = scatter / max(int(counts.sum()) - len(counts), 1) / width
         if variance * width <= NO_SPREAD:
             return None
         tau = 1.0 + _STRENGTH * width
-        classes = zip(means, np.split(deviations, np.cumsum(counts)[:-1]), strict=True)
+        classes = zip(means, parts, (counts - 1).tolist(), strict=True)
         forms, log_dets = zip(*(_form(*one, tau, variance) for one in classes), strict=True)
         return cls(counts, tau, QuadraticBank.of(forms), np.array(log_dets))
 
@@ -95,11 +103,11 @@ class ClassCovariances:
         return evidence
 
 
-def _form(mean: Doubles, deviations: Doubles, tau: float, variance: float) -> tuple[Quadratic, float]:
+def _form(mean: Doubles, deviations: Doubles, freedom: int, tau: float, variance: float) -> tuple[Quadratic, float]:
     """Return Q_c and log|W_c/t| of one class."""
-    freedom, width = len(deviations) - 1, len(mean)
-    # S_c + tau t I is the regularised covariance times v_c, if there is one.
-    W = covariance_factors(deviations[None], float(freedom), tau * variance)[0]
+    width = len(mean)
+    # S_c + tau t I is the regularised covariance of the rows times their number less 1, if there is one.
+    W = covariance_factors(deviations[None], float(len(deviations) - 1), tau * variance)[0]
     scale = (freedom + tau) / (tau * variance)
     log_det = width * np.log(tau / (freedom + tau)) - float(np.sum(np.log1p(-np.sum(W**2, axis=1))))
     return Quadratic(mean, np.full(width, scale), np.sqrt(scale) * W, -np.ones(len(W))), log_det

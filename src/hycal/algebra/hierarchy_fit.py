@@ -29,6 +29,7 @@ from hycal.algebra.covariance import NO_SPREAD, class_means
 from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior
 from hycal.parallel.threads import map_parallel
 from hycal.state.records import ClassRecord, Records
+from hycal.state.sealed import SealedRecords
 from hycal.validation import Doubles, Floats
 
 _ROUNDING = 1e-10  # least share of the identity that keeps W0 positive definite
@@ -56,7 +57,7 @@ def fit_hierarchy(
         domain_of = np.unique(records.domains, return_inverse=True)[1]
     columns = [np.flatnonzero(domain_of == number) for number in range(domain_of.max() + 1)]
     sizes = [int(records.counts[group].sum()) for group in columns]
-    moments = map_parallel(lambda group: _Moments.of([records.ordered[column] for column in group]), columns, sizes)
+    moments = map_parallel(lambda group: _Moments.of_group(records, group), columns, sizes)
     within = _Within.of(moments, strength * records.width, ridge)
     # The prior takes as long as all domains together, and neither needs the other.
     tasks: list[Callable[[], Any]] = [partial(_prior, moments, within)]
@@ -79,12 +80,22 @@ def identity_share(records: Records, ridge: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """Moments of the classes of one domain: K, m_g, mu_c - m_g and S_g."""
+    """Moments of the classes of one domain: K, m_g, mu_c - m_g, S_g and v_g."""
 
     counts: npt.NDArray[np.int64]
     centre: Doubles
     offsets: Doubles
     scatter: Doubles
+    freedom: int
+
+    @classmethod
+    def of_group(cls, records: Records, columns: npt.NDArray[np.intp]) -> _Moments:
+        """Return the moments of the classes at `columns`, which are a whole group if the records are sealed."""
+        if not isinstance(records, SealedRecords):
+            return cls.of([records.ordered[column] for column in columns])
+        spread, means = records.group_spreads[records.grouping[columns[0]]], records.means[columns]
+        centre = means.mean(axis=0)
+        return cls(records.counts[columns], centre, means - centre, spread.scatter, spread.freedom)
 
     @classmethod
     def of(cls, records: Sequence[ClassRecord]) -> _Moments:
@@ -96,12 +107,8 @@ class _Moments:
         offsets = means - centre
         # S_g is the scatter around m_g minus the sum of K (mu - m_g)(mu - m_g)': no centred copy of the samples.
         # NumPy's product, unlike SciPy's dsyrk, lets other threads work.
-        return cls(counts, centre, offsets, rows.T @ rows - (offsets.T * counts) @ offsets)
-
-    @property
-    def freedom(self) -> int:
-        """v_g."""
-        return int(self.counts.sum()) - len(self.counts)
+        scatter = rows.T @ rows - (offsets.T * counts) @ offsets
+        return cls(counts, centre, offsets, scatter, int(counts.sum()) - len(counts))
 
 
 @dataclass(frozen=True, eq=False)

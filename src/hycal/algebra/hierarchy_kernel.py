@@ -34,13 +34,13 @@ from hycal.validation import Floats
 RIDGE = 0.2
 _LEAST_VARIANCE = 1e-4  # of t: products of unit vectors are rounded to 1e-7, and the kernel divides them by t
 _CHEAP = 1024  # samples of a domain that always has a regression
-_MOST = 4096  # samples of the largest domain that has one
+MOST = 4096  # samples of the largest domain that has one
 _MANY_SHOTS = 12  # samples of a class, on average, that are worth the cost of a larger domain
 
 
 def kernel_pays(samples: int, classes: int) -> bool:
     """Whether a domain of so many samples and classes has a regression, which costs samples^3/3 operations."""
-    return classes > 1 and (samples <= _CHEAP or _MANY_SHOTS * classes <= samples <= _MOST)
+    return classes > 1 and (samples <= _CHEAP or _MANY_SHOTS * classes <= samples <= MOST)
 
 
 def kernel_operations(samples: int, classes: int, width: int) -> float:

@@ -14,7 +14,14 @@ from hycal.algebra.covariance import directions
 from hycal.algebra.discriminant import WithinClass
 from hycal.algebra.features import Gelu, LinearHead, one_hot
 from hycal.algebra.ridge import ridge_weights
-from hycal.classifiers.families import ENSEMBLE, N_COMPONENTS, RANDOM_STATE, FoldedClassifier, feature_bytes
+from hycal.classifiers.families import (
+    ENSEMBLE,
+    GRAM_NOT_KEPT,
+    N_COMPONENTS,
+    RANDOM_STATE,
+    FoldedClassifier,
+    feature_bytes,
+)
 from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.validation import Doubles
@@ -101,6 +108,7 @@ class AnaCP(FoldedClassifier):
     True
     """
 
+    unsealable: ClassVar[str] = GRAM_NOT_KEPT
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         "n_components": N_COMPONENTS,
         "heads": ENSEMBLE,

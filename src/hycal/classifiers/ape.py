@@ -15,7 +15,7 @@ from hycal.algebra.cost import Addition
 from hycal.algebra.covariance import directions
 from hycal.algebra.features import Kernel, LinearHead, one_hot
 from hycal.algebra.softmax import log_softmax
-from hycal.classifiers.families import CacheClassifier, TextClassifier, text_weights
+from hycal.classifiers.families import NEEDS_IMAGES, CacheClassifier, TextClassifier, text_weights
 from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
@@ -109,6 +109,7 @@ class APE(CacheClassifier, TextClassifier):
     ['cat']
     """
 
+    unsealable: ClassVar[str] = NEEDS_IMAGES
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "beta": [Interval(Real, 0, None, closed="neither")],

@@ -34,6 +34,9 @@ STRENGTHS = (50.0, 150.0, 500.0, 1500.0, 5000.0)
 # A model file names these numbers: without a bound, a small file could ask for more than any machine holds.
 N_COMPONENTS: list[Any] = [Interval(Integral, 1, 2**17, closed="both")]
 ENSEMBLE: list[Any] = [Interval(Integral, 1, 2**7, closed="both")]
+# Why methods cannot be sealed.
+NEEDS_IMAGES = "it compares a query with every learned image"
+GRAM_NOT_KEPT = "a sealed model would have to keep the Gram matrix of its random features, and it does not yet"
 RANDOM_STATE: list[Any] = [Interval(Integral, 0, 2**64, closed="left")]
 
 
@@ -55,6 +58,7 @@ class LinearClassifier(IncrementalClassifier):
 class Discriminant(LinearClassifier):
     """A linear discriminant of classes that share a covariance: all of them, or those of a domain."""
 
+    seals: ClassVar[str] = "groups"
     covariance: str
     strength: float
 

@@ -18,6 +18,7 @@ from hycal.errors import HyCalError
 from hycal.estimator import Interval, StrOptions
 from hycal.state.records import Records
 from hycal.state.samples import ClassSamples
+from hycal.state.sealed import SealedRecords
 from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
 
@@ -181,6 +182,7 @@ class FeCAM(IncrementalClassifier):
         "alpha2": [Interval(Real, 0, None, closed="left"), None],
         "beta": [Interval(Real, 0, 1, closed="right")],
     }
+    seals: ClassVar[str] = "classes"
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"alpha1": (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)}
     # The paper does not state its constants, and no published variant reproduces its numbers: no "hycal-paper".
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -221,7 +223,7 @@ class FeCAM(IncrementalClassifier):
         """Refuse negative entries where the variant takes a root."""
         super().check_records(records)
         for label, record in records.by_label.items():
-            self._check_signs(record.samples.rows, f"Class {label!r}")
+            self._check_signs(record.samples.rows, f"Class {label!r}")  # a sealed class has none
 
     def _check_signs(self, rows: Floats, what: str) -> None:
         if self.variant == "tukey" and np.any(rows < 0):
@@ -234,10 +236,24 @@ class FeCAM(IncrementalClassifier):
         """Return the quadratic form of every class."""
         return QuadraticBank.of([self._form(record.samples) for record in records.ordered])
 
+    def seal_rows(self, rows: Floats, text: Floats | None) -> npt.NDArray[np.floating]:
+        """Return what covariances are computed on."""
+        self._check_signs(rows, "X")
+        return rows.astype(np.float64) ** self.beta if self.variant == "tukey" else rows
+
+    def derive_sealed(self, table: SealedRecords) -> QuadraticBank:
+        """Return the quadratic forms from the moments of each class."""
+        moments = zip(table.ordered, table.moments, strict=True)
+        return QuadraticBank.of([self._quadratic(own.rows(), record.mean) for record, own in moments])
+
     def _form(self, samples: ClassSamples) -> Quadratic:
-        variant, rows, centre = _VARIANTS[self.variant], samples.rows.astype(np.float64), samples.mean
+        return self._quadratic(self.seal_rows(samples.rows, None).astype(np.float64), samples.mean)
+
+    def _quadratic(self, rows: Doubles, centre: Doubles) -> Quadratic:
+        """Return the form of a class from rows of its covariance, and the mean of its embeddings."""
+        variant = _VARIANTS[self.variant]
         if self.variant == "tukey":
-            rows, centre = rows**self.beta, directions(centre[None] ** self.beta)[0]
+            centre = directions(centre[None] ** self.beta)[0]
         elif self.variant == "few-shot":
             centre = directions(centre[None])[0]
         return variant.distance(centre, _shrink(rows, *self._alphas, variant.times))

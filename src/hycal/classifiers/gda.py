@@ -13,6 +13,7 @@ from hycal.algebra.covariance import NO_SPREAD
 from hycal.algebra.discriminant import Precision, WithinClass
 from hycal.algebra.domain_discriminant import DomainDiscriminants, domain_covariances
 from hycal.algebra.features import Identity, LinearHead
+from hycal.algebra.sealed_discriminant import sealed_covariances, sealed_freedom, sealed_within
 from hycal.classifiers.families import (
     DOMAIN_CONSTRAINTS,
     STRENGTHS,
@@ -24,6 +25,7 @@ from hycal.classifiers.families import (
 )
 from hycal.estimator import Interval
 from hycal.state.records import Records
+from hycal.state.sealed import SealedRecords
 from hycal.state.selection import Selection
 from hycal.validation import Doubles
 
@@ -110,6 +112,24 @@ class GDA(Discriminant, ZeroShotFusion):
             gain=self.alpha * records.width,
         )
         return self._with_names(head, prior, records)
+
+    def derive_sealed(self, table: SealedRecords) -> LinearHead | DomainDiscriminants:
+        """Return the same from the scatters of domains."""
+        prior, freedom = -self.alpha * np.log(len(table.labels)), sealed_freedom(table)
+        samples = max(freedom + len(table.labels) - 1, 1)
+        if self.covariance == "domain":
+            weight, identity, covariances = self.alpha * table.width / freedom, np.eye(table.width), []
+            for each in sealed_covariances(table, self.strength):
+                spread = freedom * np.trace(each) / samples
+                covariances.append(each + (spread if spread > NO_SPREAD else 1.0) / freedom * identity)
+            gaussians = DomainDiscriminants.of(table.means, table.grouping, covariances, weight)
+            return replace(gaussians, head=self._with_names(gaussians.head, prior, table))
+        within = sealed_within(table)
+        spread = within.scatter_trace / samples
+        head = within.discriminant(
+            Identity(table.width), ridge=spread if spread > NO_SPREAD else 1.0, gain=self.alpha * table.width
+        )
+        return self._with_names(head, prior, table)
 
     def _with_names(self, head: LinearHead, prior: float, records: Records) -> LinearHead:
         weights = head.weights + text_weights(records) if self.fuses else head.weights

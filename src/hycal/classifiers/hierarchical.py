@@ -16,10 +16,10 @@ from hycal.algebra.hierarchy_covariance import ClassCovariances, covariance_oper
 from hycal.algebra.hierarchy_fit import fit_hierarchy, identity_share
 from hycal.algebra.hierarchy_groups import domain_candidates
 from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_energies, held_out_evidence
-from hycal.algebra.hierarchy_kernel import KernelRegression, kernel_operations, kernel_pays
+from hycal.algebra.hierarchy_kernel import MOST, KernelRegression, kernel_operations, kernel_pays
 from hycal.algebra.hierarchy_posterior import Posterior, Weights, scaled_text
 from hycal.algebra.softmax import log_softmax
-from hycal.base import IncrementalClassifier
+from hycal.classifiers.sealed_hierarchy import SealedHierarchy
 from hycal.estimator import Interval, StrOptions
 from hycal.export.onnx_hierarchy import hierarchical_scores
 from hycal.parallel.threads import map_parallel, one_blas_thread, run_in_chunks
@@ -47,7 +47,7 @@ _HELD_OUT_OF_DOMAIN = 40  # samples of a domain that the weight of domains is fi
 _FittedDomain = tuple[KernelRegression | None, ClassCovariances | None, Floats | None, Doubles]
 
 
-class HierarchicalHyCal(IncrementalClassifier):
+class HierarchicalHyCal(SealedHierarchy):
     r"""Classes as Gaussians shrunk through their domain to all data; a posterior over domains, then over classes.
 
     In the white space of a domain g, with s_c the posterior mean of class c, u_c the direction of its plain mean and
@@ -285,9 +285,9 @@ def _held_out_more(derived: Posterior, number: int, everything: Selection, sampl
 
 
 def _fitted_domain(
-    records: Records, everything: Selection, hierarchy: Hierarchy, number: int, text: Floats | None
+    records: Records, everything: Selection, hierarchy: Hierarchy, number: int, text: Floats | None, most: int = MOST
 ) -> _FittedDomain:
-    """Return the regression and the covariances of a domain if they are worth it, the text, and the weights.
+    """Return the regression, of `most` samples at most, and the covariances of a domain if they pay, text, and weights.
 
     The weights maximise the likelihood of the classes of held-out samples, among the classes of their domain.
     """
@@ -299,7 +299,7 @@ def _fitted_domain(
     members, kernel, covariances = _members(hierarchy, number, everything), None, None
     classes, own = (np.searchsorted(domain.columns, part.own) for part in (members, samples))
     found: dict[str, npt.NDArray[Any]] = {"distance": held_out.distance(), "direction": held_out.direction()}
-    if kernel_pays(len(members.rows), len(domain.columns)):
+    if len(members.rows) <= most and kernel_pays(len(members.rows), len(domain.columns)):
         kernel = KernelRegression.fit(members.X, classes)
         found["kernel"] = kernel.without_each(np.searchsorted(members.rows, samples.rows))
     if text is not None:

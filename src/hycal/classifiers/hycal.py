@@ -152,6 +152,7 @@ class HyCal(IncrementalClassifier):
         "hycal-paper": {"rule": "paper"},
         "robust": {},
     }
+    seals: ClassVar[str] = "classes"
     without_text: ClassVar[Mapping[str, Any]] = {"fusion": "image"}
 
     def __init__(
@@ -277,6 +278,15 @@ class HyCal(IncrementalClassifier):
         options = GaussianOptions(FUSIONS[self.fusion], rule.scale, rule.ridge, rule.centre)
         bank = bank_of(records.ordered, options, None if previous is None else previous.bank)
         return _Model(bank, Background.of(records.ordered, options) if records.unseen else None)
+
+    def seal_rows(self, rows: Floats, text: Floats | None) -> npt.NDArray[np.floating]:
+        """Return rows fused with the text where that is not linear; their moments are not those of the embeddings."""
+        fusion = FUSIONS[self.fusion]
+        return (
+            rows
+            if fusion.fixed_length is not None
+            else fusion.fuse(rows.astype(np.float64), np.asarray(text, np.float64))
+        )
 
     def scores_without_each(self, derived: _Model, records: Records, samples: Selection) -> Floats | None:
         """Only the class of a sample changes without it: its measures and its weight are replaced, then all blended.

@@ -16,7 +16,7 @@ from hycal.algebra.discriminant import Precision, WithinClass
 from hycal.algebra.features import Fourier, LinearHead
 from hycal.algebra.softmax import log_softmax
 from hycal.base import IncrementalClassifier
-from hycal.classifiers.families import ENSEMBLE, N_COMPONENTS, RANDOM_STATE, feature_bytes
+from hycal.classifiers.families import ENSEMBLE, GRAM_NOT_KEPT, N_COMPONENTS, RANDOM_STATE, feature_bytes
 from hycal.estimator import Interval, StrOptions
 from hycal.state.records import Records
 from hycal.state.selection import Selection
@@ -73,6 +73,7 @@ class KLDA(IncrementalClassifier):
     True
     """
 
+    unsealable: ClassVar[str] = GRAM_NOT_KEPT
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         "n_components": N_COMPONENTS,
         "gamma": [Interval(Real, 0, None, closed="neither")],

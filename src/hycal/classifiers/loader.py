@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
 from hycal.base import IncrementalClassifier
 from hycal.classifiers import METHODS
 from hycal.errors import HyCalError, ModelFileError
+from hycal.state.sealed import SealedRecords
 from hycal.storage import model_file
 from hycal.storage.codec import records_of
 from hycal.storage.model_file import Content
@@ -33,7 +35,11 @@ def model_of(content: Content) -> IncrementalClassifier:
             "The model file is malformed: the encoder fingerprint is not text. Restore it from a copy."
         )
     try:
-        classifier.install(records_of(content))
+        records = records_of(content)
+        if isinstance(records, SealedRecords):
+            records = replace(records, parameters=classifier.get_params(deep=False))
+            classifier.check_sealed(records)
+        classifier.install(records)
     except ModelFileError:
         raise
     except HyCalError as error:

@@ -13,7 +13,14 @@ from scipy.linalg import eigh
 from hycal.algebra.cost import Addition
 from hycal.algebra.features import ArcCosine, LinearHead, Relu, one_hot
 from hycal.algebra.ridge import gram_and_moments, sample_kernel, weights_of
-from hycal.classifiers.families import N_COMPONENTS, RANDOM_STATE, FoldedClassifier, feature_bytes, folds
+from hycal.classifiers.families import (
+    N_COMPONENTS,
+    NEEDS_IMAGES,
+    RANDOM_STATE,
+    FoldedClassifier,
+    feature_bytes,
+    folds,
+)
 from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
@@ -107,6 +114,7 @@ class LoRanPAC(FoldedClassifier):
     True
     """
 
+    unsealable: ClassVar[str] = NEEDS_IMAGES
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         "n_components": [*N_COMPONENTS, None],
         "truncation": [Interval(Real, 0, 1, closed="left")],

@@ -13,6 +13,7 @@ from hycal.algebra.features import LinearHead
 from hycal.classifiers.families import LinearClassifier
 from hycal.estimator import StrOptions
 from hycal.state.records import Records
+from hycal.state.sealed import SealedRecords
 from hycal.state.selection import Selection
 from hycal.validation import Doubles
 
@@ -48,6 +49,7 @@ class NCM(LinearClassifier):
     """
 
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {"metric": [StrOptions({"cosine", "euclidean"})]}
+    seals: ClassVar[str] = "means"
     direction_only: ClassVar[Mapping[str, Any] | None] = {"metric": "cosine"}
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"metric": ("cosine", "euclidean")}
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {"official": {}, "hycal-paper": {}, "robust": {}}
@@ -68,6 +70,10 @@ class NCM(LinearClassifier):
         if self.metric == "cosine":
             return LinearHead.on_embeddings(directions(means))
         return LinearHead.on_embeddings(2.0 * means, -np.sum(means**2, axis=1))
+
+    def derive_sealed(self, table: SealedRecords) -> LinearHead:
+        """Return the class means as weights."""
+        return self._head(table.means)
 
     def scores_without_each(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
         """Only the mean of a sample's own class changes without it."""

@@ -12,7 +12,7 @@ from hycal.algebra.cost import Addition, kernel_regression
 from hycal.algebra.features import Kernel, LinearHead, one_hot
 from hycal.algebra.ridge import held_out_by_ridge, solve_ridge
 from hycal.algebra.softmax import LOGIT_SCALE
-from hycal.classifiers.families import ZERO_SHOT, CacheClassifier, ZeroShotFusion, text_weights
+from hycal.classifiers.families import NEEDS_IMAGES, ZERO_SHOT, CacheClassifier, ZeroShotFusion, text_weights
 from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
@@ -59,6 +59,7 @@ class ProKeR(CacheClassifier, ZeroShotFusion):
     True
     """
 
+    unsealable: ClassVar[str] = NEEDS_IMAGES
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         "beta": [Interval(Real, 0, None, closed="neither")],
         "ridge": [Interval(Real, 0, None, closed="neither")],

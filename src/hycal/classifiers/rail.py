@@ -16,7 +16,9 @@ from hycal.algebra.features import Kernel, LinearHead, Relu, one_hot
 from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, solve_ridge
 from hycal.algebra.softmax import probabilities
 from hycal.classifiers.families import (
+    GRAM_NOT_KEPT,
     N_COMPONENTS,
+    NEEDS_IMAGES,
     RANDOM_STATE,
     ZERO_SHOT,
     ZeroShotFusion,
@@ -161,6 +163,7 @@ class PrimalRAIL(_RAIL):
     True
     """
 
+    unsealable: ClassVar[str] = GRAM_NOT_KEPT
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         **_ADAPTER_CONSTRAINTS,
         "n_components": N_COMPONENTS,
@@ -247,6 +250,7 @@ class DualRAIL(_RAIL):
     True
     """
 
+    unsealable: ClassVar[str] = NEEDS_IMAGES
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         **_ADAPTER_CONSTRAINTS,
         "gamma": [Interval(Real, 0, None, closed="neither")],

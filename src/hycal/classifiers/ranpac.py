@@ -14,7 +14,7 @@ from hycal.algebra.cost import Addition, regression_on_features
 from hycal.algebra.features import LinearHead, Relu, one_hot
 from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, validation_errors
 from hycal.base import IncrementalClassifier
-from hycal.classifiers.families import N_COMPONENTS, RANDOM_STATE, feature_bytes
+from hycal.classifiers.families import GRAM_NOT_KEPT, N_COMPONENTS, RANDOM_STATE, feature_bytes
 from hycal.errors import HyCalError
 from hycal.estimator import Interval, StrOptions
 from hycal.state.records import Records
@@ -86,6 +86,7 @@ class RanPAC(IncrementalClassifier):
     True
     """
 
+    unsealable: ClassVar[str] = GRAM_NOT_KEPT
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         "n_components": N_COMPONENTS,
         "ridge": [StrOptions(set(_GRIDS)), Interval(Real, 0, None, closed="neither")],

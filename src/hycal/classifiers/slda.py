@@ -11,9 +11,11 @@ import numpy as np
 from hycal.algebra.discriminant import Precision, WithinClass
 from hycal.algebra.domain_discriminant import DomainDiscriminants, domain_covariances
 from hycal.algebra.features import Identity, LinearHead
+from hycal.algebra.sealed_discriminant import sealed_covariances, sealed_freedom, sealed_within
 from hycal.classifiers.families import DOMAIN_CONSTRAINTS, STRENGTHS, Discriminant, score_in_folds
 from hycal.estimator import Interval
 from hycal.state.records import Records
+from hycal.state.sealed import SealedRecords
 from hycal.state.selection import Selection
 from hycal.validation import Doubles
 
@@ -84,6 +86,16 @@ class SLDA(Discriminant):
             return DomainDiscriminants.of(within.means, groups, shrunk, weight=1.0)
         scale = (1.0 - self.shrinkage) / within.freedom
         return within.discriminant(Identity(records.width), ridge=self.shrinkage / scale, gain=1.0 / scale)
+
+    def derive_sealed(self, table: SealedRecords) -> LinearHead | DomainDiscriminants:
+        """Return the discriminant from the scatters of domains."""
+        if self.covariance == "domain":
+            shrink = self.shrinkage * np.eye(table.width)
+            shrunk = [(1.0 - self.shrinkage) * each + shrink for each in sealed_covariances(table, self.strength)]
+            return DomainDiscriminants.of(table.means, table.grouping, shrunk, weight=1.0)
+        scale = (1.0 - self.shrinkage) / sealed_freedom(table)
+        within = sealed_within(table)
+        return within.discriminant(Identity(table.width), ridge=self.shrinkage / scale, gain=1.0 / scale)
 
     def scores_without_each(
         self, derived: LinearHead | DomainDiscriminants, records: Records, samples: Selection

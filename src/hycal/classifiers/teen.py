@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -19,7 +19,9 @@ from hycal.classifiers.families import score_in_folds
 from hycal.errors import HyCalError
 from hycal.estimator import Interval, StrOptions
 from hycal.parallel.threads import map_rows
+from hycal.sealing import Sealing
 from hycal.state.records import Records
+from hycal.state.sealed import SealedRecords
 from hycal.state.selection import Selection
 from hycal.state.steps import Step
 from hycal.validation import Doubles, Floats, Label
@@ -237,17 +239,31 @@ class TEEN(IncrementalClassifier):
         prototypes = drawing.prototypes()
         if self.metric == "cosine":
             return LinearHead.on_embeddings(prototypes)
-        return _Distances(prototypes, self._matrices(records, drawing.weights()))
-
-    def _matrices(self, records: Records, weights: Doubles) -> Doubles:
-        """Return R_c^+ of every class, (C, d, d)."""
         deviations = WithinClass.of(records.stacked(), records.counts).deviations
         parts = np.split(deviations, np.cumsum(records.counts)[:-1])
-        covariances = np.stack([part.T @ part / max(len(part) - 1, 1) for part in parts])
-        flat, drawn_to = covariances.reshape(len(parts), -1), np.flatnonzero(weights.any(axis=0))
+        return _Distances(prototypes, self._matrices(parts, records.counts, drawing.weights()))
+
+    @property
+    def sealing(self) -> Sealing:
+        """Means alone; for the distance, the covariance of each class."""
+        return Sealing("means" if self.metric == "cosine" else "classes")
+
+    def derive_sealed(self, table: SealedRecords) -> LinearHead | _Distances:
+        """Return the same from moments."""
+        drawing = self._drawing(table, table.means)
+        if self.metric == "cosine":
+            return LinearHead.on_embeddings(drawing.prototypes())
+        factors = [moments.factor.astype(np.float64) for moments in table.moments]
+        return _Distances(drawing.prototypes(), self._matrices(factors, table.counts, drawing.weights()))
+
+    def _matrices(self, parts: Sequence[Doubles], counts: npt.NDArray[np.int64], weights: Doubles) -> Doubles:
+        """Return R_c^+ of every class, (C, d, d); `parts` are factors of the scatters."""
+        scatters = zip(parts, counts.tolist(), strict=True)
+        covariances = np.stack([part.T @ part / max(count - 1, 1) for part, count in scatters])
+        flat, drawn_to = covariances.reshape(len(counts), -1), np.flatnonzero(weights.any(axis=0))
         sources = flat[drawn_to]
         matrices = np.empty_like(covariances)
-        for start in range(0, len(parts), _AT_ONCE):
+        for start in range(0, len(counts), _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
             added = (weights[some, drawn_to] @ sources).reshape(covariances[some].shape)
             matrices[some] = [_row_correlations_inverse(each, self.ridge) for each in covariances[some] + added]

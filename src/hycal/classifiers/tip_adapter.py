@@ -10,7 +10,7 @@ import numpy as np
 
 from hycal.algebra.cost import Addition
 from hycal.algebra.features import Kernel, LinearHead, one_hot
-from hycal.classifiers.families import ZERO_SHOT, CacheClassifier, ZeroShotFusion, text_weights
+from hycal.classifiers.families import NEEDS_IMAGES, ZERO_SHOT, CacheClassifier, ZeroShotFusion, text_weights
 from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
@@ -49,6 +49,7 @@ class TipAdapter(CacheClassifier, ZeroShotFusion):
     True
     """
 
+    unsealable: ClassVar[str] = NEEDS_IMAGES
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "beta": [Interval(Real, 0, None, closed="neither")],

@@ -38,6 +38,7 @@ class ZeroShot(LinearClassifier, TextClassifier):
     """
 
     instead: ClassVar[str] = "use a method that learns from images, such as NCM"
+    seals: ClassVar[str] = "means"
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {"official": {}, "hycal-paper": {}, "robust": {}}
 
     @classmethod

@@ -11,32 +11,43 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.errors import HyCalError
+from hycal.state.moments import Moments
 from hycal.state.samples import ClassSamples
 from hycal.state.steps import Step
-from hycal.validation import Floats, Label, check_label, check_one_kind
+from hycal.validation import Doubles, Floats, Label, check_label, check_one_kind
 
-_SAME_TEXT = 1e-4  # largest difference between two runs of one text encoder
+_SAME_TEXT = 5e-4  # largest difference between two runs of one text encoder, or by rounding to half precision
 _OF_LABELS = ("labels", "column_of", "classes")  # what follows from the labels of a table alone
 _CACHED = (*_OF_LABELS, "ordered", "counts", "domains", "groups", "nbytes")
 
 
 @dataclass(frozen=True, eq=False)
 class ClassRecord:
-    """One class: its samples, the domain it belongs to, and its text embedding if it has one."""
+    """One class: its samples, the domain it belongs to, and its text embedding if it has one.
+
+    A class of a sealed model has moments, and no samples.
+    """
 
     samples: ClassSamples
     domain: str
     text: Floats | None = None
+    moments: Moments | None = None
 
     @property
     def count(self) -> int:
         """K_c."""
-        return self.samples.count
+        return self.samples.count if self.moments is None else self.moments.count
+
+    @property
+    def mean(self) -> Doubles:
+        """The plain mean of the embeddings."""
+        return self.samples.mean if self.moments is None else self.moments.centre.astype(np.float64)
 
     @property
     def nbytes(self) -> int:
         """Bytes of state."""
-        return self.samples.nbytes + (0 if self.text is None else self.text.nbytes)
+        own = self.samples.nbytes if self.moments is None else self.moments.nbytes
+        return own + (0 if self.text is None else self.text.nbytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +139,7 @@ class Records:
         """Return the table with `step` learned: new labels appear, known ones grow."""
         self._check_kind(step.samples)
         return self._with(
-            {label: _grown(label, self.by_label.get(label), samples, step) for label, samples in step.samples.items()}
+            {label: grown(label, self.by_label.get(label), samples, step) for label, samples in step.samples.items()}
         )
 
     def announce(self, text: Mapping[Label, Floats], domain: str | None) -> Records:
@@ -137,7 +148,7 @@ class Records:
         step = Step({}, domain, text)
         return self._with(
             {
-                label: _grown(label, self.by_label.get(label), np.empty((0, len(vector)), np.float32), step)
+                label: grown(label, self.by_label.get(label), np.empty((0, len(vector)), np.float32), step)
                 for label, vector in text.items()
             }
         )
@@ -147,7 +158,7 @@ class Records:
         self._check_kind(other.by_label)
         merged = self._with(
             {
-                label: _grown(
+                label: grown(
                     label,
                     self.by_label.get(label),
                     record.samples.rows,
@@ -223,7 +234,8 @@ class Records:
         return table
 
 
-def _grown(label: Label, old: ClassRecord | None, samples: Floats, step: Step) -> ClassRecord:
+def grown(label: Label, old: ClassRecord | None, samples: Floats, step: Step) -> ClassRecord:
+    """Return a class that has learned `samples` of a step; its domain and its text must fit those it has."""
     text = step.text.get(label)
     if old is None:
         return ClassRecord(ClassSamples.of(samples), step.domain or "", text)

@@ -11,10 +11,13 @@ import numpy.typing as npt
 from hycal.errors import HyCalError, ModelFileError
 from hycal.state.records import ClassRecord, Records
 from hycal.state.samples import ClassSamples
+from hycal.state.sealed import SealedRecords
+from hycal.storage.checks import expect, integers, is_list_of, unit_matrix
 from hycal.storage.model_file import Content
+from hycal.storage.sealed_codec import sealed_manifest, sealed_records, sealed_tensors
 from hycal.validation import Floats, Label, check_label, check_one_kind
 
-_UNIT_TOLERANCE = 1e-3
+__all__ = ["content_of", "records_of", "rounded", "unit_matrix"]
 
 
 def content_of(
@@ -28,10 +31,13 @@ def content_of(
         raise HyCalError("The model has no classes, so there is nothing to save. Learn a class first.")
     nothing = np.empty((0, width), np.float32)
     texts = [record.text for record in ordered if record.text is not None]
-    memo = {"memo": dict(records.memo)} if records.memo else {}
+    more: dict[str, Any] = {"memo": dict(records.memo)} if records.memo else {}
+    sealed = records if isinstance(records, SealedRecords) and ordered else None
+    if sealed is not None:
+        more["sealed"] = sealed_manifest(sealed)
     return Content(
         manifest={
-            **memo,
+            **more,
             "method": method,
             "parameters": {k: v.item() if isinstance(v, np.generic) else v for k, v in parameters.items()},
             "encoder": encoder,
@@ -40,6 +46,7 @@ def content_of(
         },
         tensors={
             "samples": np.concatenate([nothing, *(record.samples.rows for record in ordered)]),
+            **({} if sealed is None else sealed_tensors(sealed)),
             "counts": records.counts,
             "texts": np.stack(texts) if texts else nothing,
             "has_text": np.array([record.text is not None for record in ordered], dtype=np.uint8),
@@ -52,25 +59,28 @@ def records_of(content: Content) -> Records:
     manifest, tensors = content.manifest, content.tensors
     labels = _labels(manifest.get("labels"))
     domains: Any = manifest.get("domains")
-    _expect(_is_list_of(domains, str, len(labels)), "one domain name per class")
+    expect(is_list_of(domains, str, len(labels)), "one domain name per class")
     samples = unit_matrix(tensors.get("samples"), "samples")
     texts = unit_matrix(tensors.get("texts"), "texts", width=samples.shape[1])
-    counts, has_text = _integers(tensors, "counts", np.int64), _integers(tensors, "has_text", np.uint8)
-    _expect(len(counts) == len(has_text) == len(labels), "one count and one text mark per class")
-    _expect(bool(np.all((counts >= 0) & (counts <= len(samples)))), "counts between none and all of the samples")
-    _expect(bool(np.all((counts > 0) | (has_text == 1))), "a positive count for each class without a text")
-    _expect(int(counts.sum()) == len(samples), "as many samples as the counts add up to")
-    _expect(bool(np.all(has_text <= 1)) and int(has_text.sum()) == len(texts), "as many texts as classes marked")
+    counts, has_text = integers(tensors, "counts"), integers(tensors, "has_text", np.uint8)
+    expect(len(counts) == len(has_text) == len(labels), "one count and one text mark per class")
+    expect(bool(np.all(has_text <= 1)) and int(has_text.sum()) == len(texts), "as many texts as classes marked")
     memo = manifest.get("memo", {})
-    _expect(isinstance(memo, dict), "a memo that is an object")
+    expect(isinstance(memo, dict), "a memo that is an object")
+    next_text = iter(texts)
+    own_texts = [next(next_text) if marked else None for marked in has_text.tolist()]
+    if "sealed" in manifest:
+        expect(not len(samples), "no samples in a sealed model")
+        return sealed_records(content, labels, domains, own_texts)
+    expect(bool(np.all((counts >= 0) & (counts <= len(samples)))), "counts between none and all of the samples")
+    expect(bool(np.all((counts > 0) | (has_text == 1))), "a positive count for each class without a text")
+    expect(int(counts.sum()) == len(samples), "as many samples as the counts add up to")
     ends = np.cumsum(counts)
     in_order = _in_order(samples, counts, ends)
     by_class = [
         (ClassSamples if sound else ClassSamples.of)(samples[end - count : end])
         for end, count, sound in zip(ends.tolist(), counts.tolist(), in_order.tolist(), strict=True)
     ]
-    next_text = iter(texts)
-    own_texts = [next(next_text) if marked else None for marked in has_text.tolist()]
     return Records(dict(zip(labels, map(ClassRecord, by_class, domains, own_texts), strict=True)), memo)
 
 
@@ -88,41 +98,38 @@ def _in_order(samples: Floats, counts: npt.NDArray[np.int64], ends: npt.NDArray[
     return faults[ends] == faults[ends - counts]
 
 
-def _expect(condition: bool, expected: str) -> None:
-    if not condition:
-        raise ModelFileError(f"The model file is malformed: expected {expected}. Restore it from a copy.")
-
-
-def _is_list_of(value: Any, kind: type, length: int) -> bool:
-    return isinstance(value, list) and len(value) == length and all(type(item) is kind for item in value)
-
-
 def _labels(value: Any) -> list[Label]:
-    _expect(isinstance(value, list), "a list of labels")
+    expect(isinstance(value, list), "a list of labels")
     try:
         labels = [check_label(label) for label in value]
         check_one_kind(labels)
     except HyCalError as error:
         raise ModelFileError(f"The model file is malformed: {error}") from None
-    _expect(labels == sorted(set(labels)), "labels in order, no two of them equal")
+    expect(labels == sorted(set(labels)), "labels in order, no two of them equal")
     return labels
 
 
-def unit_matrix(array: npt.NDArray[Any] | None, name: str, *, width: int | None = None) -> Floats:
-    """Return an array of a file that must be a matrix of finite unit rows, of this width if one is given."""
-    _expect(array is not None and array.dtype == np.float32 and array.ndim == 2, f"a float32 matrix {name!r}")
-    assert array is not None
-    _expect(width in (None, array.shape[1]), f"{name!r} to be {width} numbers wide")
-    lengths = np.einsum("nd,nd->n", array, array)
-    _expect(bool(np.all(np.abs(lengths - 1.0) <= _UNIT_TOLERANCE)), f"finite unit rows in {name!r}")
-    return array
+def rounded(content: Content, precision: str) -> Content:
+    """Return the content with numbers of "single" precision as they are, or rounded to "half".
+
+    Rounding changes the order of the bytes of rows, so the rows of a class are sorted again: what is read back and
+    written again is the same file.
+    """
+    if precision == "single":
+        return content
+    if precision != "half":
+        raise HyCalError(f'The precision is {precision!r}; expected "single" or "half".')
+    tensors = {name: _half(array) if array.dtype == np.float32 else array for name, array in content.tensors.items()}
+    samples, counts = tensors["samples"], tensors["counts"]
+    if len(samples):
+        parts = np.split(samples.astype(np.float32), np.cumsum(counts)[:-1])
+        tensors["samples"] = np.concatenate([ClassSamples.of(part).rows for part in parts]).astype(np.float16)
+    return Content({**content.manifest, "precision": "half"}, tensors)
 
 
-def _integers(tensors: Mapping[str, npt.NDArray[Any]], name: str, dtype: Any) -> npt.NDArray[np.int64]:
-    array = tensors.get(name)
-    _expect(
-        array is not None and array.dtype == dtype and array.ndim == 1,
-        f"a vector {name!r} of {dtype.__name__}",
-    )
-    assert array is not None
-    return array.astype(np.int64)
+def _half(array: npt.NDArray[Any]) -> npt.NDArray[np.float16]:
+    with np.errstate(over="ignore"):
+        half = array.astype(np.float16)
+    if not np.isfinite(half).all():
+        raise HyCalError("The model has numbers above 65,504, which half precision cannot hold. Save it in single.")
+    return half

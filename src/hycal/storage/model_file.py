@@ -30,7 +30,8 @@ from hycal.errors import HyCalError, ModelFileError, storing
 from hycal.storage.atomic import preparing
 
 FORMAT = "hycal-model"
-VERSION = 2
+VERSION = 3
+_NEWEST_KEYS = {"sealed", "precision"}  # of a manifest; without them older versions of hycal can read the file
 _METADATA_KEY = "hycal"
 _CHECKSUMS = "checksums"
 _DIGEST = 32
@@ -58,7 +59,8 @@ def write(path: str | os.PathLike[str], content: Content) -> None:
 def prepared(path: str | os.PathLike[str], content: Content) -> Iterator[Callable[[], None]]:
     """Write `content` beside `path`, and yield the function that replaces the file at `path` with it."""
     target = Path(path)
-    manifest = {"format": FORMAT, "version": VERSION, "hycal": __version__, **content.manifest}
+    version = VERSION if _NEWEST_KEYS & set(content.manifest) else VERSION - 1
+    manifest = {"format": FORMAT, "version": version, "hycal": __version__, **content.manifest}
     text = json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)
     if not target.parent.is_dir():
         raise HyCalError(f"Cannot save to {target}: the folder {target.parent} does not exist. Make it first.")
@@ -113,7 +115,10 @@ def read_as(path: str | os.PathLike[str], parse: Callable[[Content], T]) -> T:
     source = Path(path)
     manifest, header, tensors = _opened(source)
     found = tensors.pop(_CHECKSUMS, None)
-    content, needed = Content(manifest, tensors), manifest["version"] > 1
+    content, needed = (
+        Content(manifest, {name: _single(array) for name, array in tensors.items()}),
+        manifest["version"] > 1,
+    )
 
     def check() -> None:
         _check_sums(found, header, tensors, source, needed=needed)
@@ -127,6 +132,11 @@ def read_as(path: str | os.PathLike[str], parse: Callable[[Content], T]) -> T:
             return parse(content)
         finally:
             checked.result()
+
+
+def _single(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return numbers of half precision in single precision; they take twice the room in memory."""
+    return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
 def _opened(source: Path) -> tuple[dict[str, Any], bytes, dict[str, npt.NDArray[Any]]]:
@@ -176,7 +186,14 @@ def _mapped(opened: IO[bytes], names: set[str]) -> tuple[bytes, dict[str, npt.ND
     return text, arrays
 
 
-_TYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4", "U8": "|u1"}  # what a hycal model may hold
+_TYPES = {
+    "F16": "<f2",
+    "F32": "<f4",
+    "F64": "<f8",
+    "I64": "<i8",
+    "I32": "<i4",
+    "U8": "|u1",
+}  # what a hycal model may hold
 
 _ADVICE = "Expected a file written by hycal's save; restore it from a copy."
 
@@ -225,4 +242,4 @@ def _finite(text: str) -> float:
 _SURROGATE = re.compile(r"\\u[dD]")
 
 # For each version ever written, the function that converts its manifest to the present version.
-_UPGRADES: Mapping[Any, Any] = {1: lambda manifest: manifest, 2: lambda manifest: manifest}
+_UPGRADES: Mapping[Any, Any] = dict.fromkeys((1, 2, 3), lambda manifest: manifest)

@@ -117,6 +117,11 @@ class Calibration:
         """Return the calibration after a few changes: the floor follows the number of samples, the rest stays."""
         return replace(self, floor=_floor(int(changes.after.counts.sum())))
 
+    @classmethod
+    def known(cls, temperature: float, own: Doubles, records: Records) -> Calibration:
+        """Return a calibration that was fitted before, with the floor of as many samples as there are now."""
+        return cls(temperature, _floor(int(records.counts.sum())), own)
+
     def probabilities(self, scores: npt.NDArray[Any]) -> Doubles:
         """Return the probabilities of scores, (n, C)."""
         chances = probabilities(scores, self.temperature)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class _Carried:
+class Carried:
     """A result, and how many samples changed since it was fitted."""
 
     result: Any
@@ -27,7 +27,7 @@ class _Carried:
 def carried(snapshot: Snapshot, name: str, fit: Callable[[], T], after: Callable[[T, Changes], T | None]) -> T:
     """Return the result `name` of a snapshot: that of an earlier one `after` what changed, or a new fit if None."""
 
-    def compute() -> _Carried:
+    def compute() -> Carried:
         found = snapshot.earlier.get(name)
         if found is not None:
             changes = Changes.between(found[0], snapshot.records)
@@ -36,8 +36,8 @@ def carried(snapshot: Snapshot, name: str, fit: Callable[[], T], after: Callable
                 due = is_due(changed, int(snapshot.records.counts.sum()))
                 followed = None if due else after(found[1].result, changes)
                 if followed is not None:
-                    return _Carried(followed, changed)
-        return _Carried(fit(), 0)
+                    return Carried(followed, changed)
+        return Carried(fit(), 0)
 
     result: T = snapshot.once(name, compute).result
     return result

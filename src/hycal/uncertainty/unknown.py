@@ -45,7 +45,7 @@ class ClassSimilarity:
     def of(cls, records: Records) -> ClassSimilarity:
         """Return the similarity to the classes of `records`; the fewer samples of a class, the less is common."""
         K = float(records.counts.mean())
-        return cls(np.stack([record.samples.mean for record in records.ordered]), _COMMON * (1.0 - 1.0 / K**2))
+        return cls(np.stack([record.mean for record in records.ordered]), _COMMON * (1.0 - 1.0 / K**2))
 
     def after(self, changes: Changes) -> ClassSimilarity:
         """Return the similarity to the classes after `changes`; what is common stays."""
@@ -97,8 +97,11 @@ class Familiarity:
     distinct: Distinct | None = None
 
     @classmethod
-    def of(cls, learned: Records) -> Familiarity:
-        """Measure held-out samples, spread evenly over classes; every class must have samples."""
+    def of(cls, learned: Records, *, most: float = 1.0) -> Familiarity:
+        """Measure held-out samples, spread evenly over classes; every class must have samples.
+
+        `most` is the largest share that covariances may have: 0 where only means are kept.
+        """
         if not learned.by_label:
             raise HyCalError("No class has images yet, so no image can be called known or unknown. Learn images first.")
         distinct = Distinct.of(learned)
@@ -110,7 +113,7 @@ class Familiarity:
         samples = Selection.of(records, rows)
         found = similarity.held_out(samples)
         centre, spread = float(found.mean()), max(float(found.std(ddof=1)), _LEAST_SPREAD)
-        familiarity, share = (found - centre) / spread, _covariance_share(records)
+        familiarity, share = (found - centre) / spread, min(_covariance_share(records), most)
         if not share:
             return cls(similarity, centre, spread, None, 0.0, np.sort(familiarity), distinct)
         covariances, measured = CovarianceMeasures.fitted(records, samples)

@@ -1,0 +1,128 @@
+"""HierarchicalHyCal, sealed: class means, the scatter of each domain, and the weights of evidence as numbers.
+
+The regression of a domain compares a query with every sample, so a sealed model has none: its answers are those of a
+model that never used one. Weights are fitted again without it, while there are samples to hold out. The covariances of
+classes are kept where they have weight. A domain that is new to a sealed model gets the weights that few samples get.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.algebra.hierarchy_covariance import ClassCovariances
+from hycal.algebra.hierarchy_fit import fit_hierarchy, identity_share
+from hycal.algebra.hierarchy_posterior import Posterior, Weights
+from hycal.base import IncrementalClassifier
+from hycal.errors import HyCalError
+from hycal.parallel.threads import one_blas_thread
+from hycal.sealing import Sealing, SealPlan
+from hycal.state.records import Records
+from hycal.state.sealed import SealedRecords, found_key
+from hycal.state.selection import Selection
+from hycal.validation import Doubles, Floats, Label
+
+_LEFT_OUT = "the regression of a domain is left out: it compares a query with every learned image"
+
+
+class SealedHierarchy(IncrementalClassifier):
+    """What HierarchicalHyCal says about sealing."""
+
+    @property
+    def sealing(self) -> Sealing:
+        """The scatter of each domain; the regressions of domains are left out."""
+        return Sealing("groups", _LEFT_OUT)
+
+    def seal_plan(self, value: Posterior, records: Records) -> SealPlan:
+        """Return the plan of the model without regressions: domains as they were found, and weights of evidence."""
+        with one_blas_thread():
+            value = value.fitted
+            kept = _without_kernels(value, records)
+        keys = _keys(records, value.hierarchy.domain_of)
+        names = {number: keys[label] for label, number in zip(records.labels, value.hierarchy.domain_of, strict=True)}
+        own = frozenset(names[number] for number, part in enumerate(kept.covariances) if part is not None)
+        weights = {names[number]: each for number, each in enumerate(kept.weights.classes)}
+        return SealPlan(kept, keys, own, weights, {"domain": np.array([kept.weights.domain])})
+
+    def check_sealed(self, table: SealedRecords) -> None:
+        """Refuse weights of another number of kinds."""
+        from hycal.classifiers.hierarchical import _KINDS
+
+        super().check_sealed(table)
+        if len(table.numbers.get("domain", ())) != 1 or any(
+            len(each) != len(_KINDS) for each in table.weights.values()
+        ):
+            raise HyCalError("It has no weight of domains, or weights of evidence that do not fit the method.")
+
+    def derive_sealed(self, table: SealedRecords) -> Posterior:
+        """Return the hierarchy from moments, with the weights that are kept."""
+        model: Any = self
+        ridge = identity_share(table, model.ridge)
+        with one_blas_thread():
+            hierarchy = fit_hierarchy(table, strength=model.strength, ridge=ridge, domain_of=table.grouping)
+            groups = zip(table.keys, hierarchy.domains, strict=True)
+            covariances = tuple(_covariances(table, key, domain.columns) for key, domain in groups)
+        texts = tuple(model._texts(table, domain.columns) for domain in hierarchy.domains)
+        new = [
+            _weights_of_new(table.counts[domain.columns], text)
+            for domain, text in zip(hierarchy.domains, texts, strict=True)
+        ]
+        weights = np.stack([table.weights.get(key, few) for key, few in zip(table.keys, new, strict=True)])
+        fitted = Weights(weights, float(table.numbers["domain"][0]))
+        return Posterior(hierarchy, (None,) * len(texts), covariances, texts, fitted, table, model.derive_sealed)
+
+
+def _weights_of_new(counts: npt.NDArray[np.int64], text: Floats | None) -> Doubles:
+    """Return the weights of a domain that a sealed model learned: nothing was held out of it."""
+    from hycal.classifiers.hierarchical import _CENTRES, _ONE_SHOT, _ONE_SHOT_AND_TEXT
+
+    if counts.max() == 1:
+        return _ONE_SHOT if text is None else _ONE_SHOT_AND_TEXT
+    return _CENTRES * np.array([1.0, 1.0, 0.0, 0.0 if text is None else 1.0, 0.0])
+
+
+def _without_kernels(value: Posterior, records: Records) -> Posterior:
+    """Return the posterior with the weights of domains that had a regression fitted without it."""
+    from hycal.classifiers.hierarchical import _fitted_domain
+
+    if not any(kernel is not None for kernel in value.kernels):
+        return value
+    everything, weights, covariances = Selection.of(records), value.weights.classes.copy(), list(value.covariances)
+    for number, kernel in enumerate(value.kernels):
+        if kernel is not None:
+            text = value.texts[number]
+            _, covariances[number], _, weights[number] = _fitted_domain(
+                records, everything, value.hierarchy, number, text, most=0
+            )
+    none = (None,) * len(value.kernels)
+    fitted = Weights(weights, value.weights.domain)
+    return replace(value, kernels=none, covariances=tuple(covariances), weights=fitted)
+
+
+def _keys(records: Records, domain_of: npt.NDArray[np.intp]) -> dict[Label, str]:
+    """Return the key of the group of each class: the name of its domain where that is one group, else with a number."""
+    names, numbers = records.domains.tolist(), domain_of.tolist()
+    names_of, numbers_of = defaultdict[int, set[str]](set), defaultdict[str, set[int]](set)
+    for name, number in zip(names, numbers, strict=True):
+        names_of[number].add(name)
+        numbers_of[name].add(number)
+
+    def key(name: str, number: int) -> str:
+        if len(names_of[number]) > 1:
+            return found_key("", number)
+        return name if len(numbers_of[name]) == 1 else found_key(name, number)
+
+    return dict(zip(records.labels, map(key, names, numbers), strict=True))
+
+
+def _covariances(table: SealedRecords, key: str, columns: npt.NDArray[np.intp]) -> ClassCovariances | None:
+    """Return the covariances of the classes of a group that keep their own."""
+    if key in table.spreads or key not in table.weights:
+        return None
+    moments = [table.moments[column] for column in columns]
+    parts = [np.append(each.factor.astype(np.float64), np.zeros((1, table.width)), axis=0) for each in moments]
+    return ClassCovariances.of(table.counts[columns], table.means[columns], parts)

@@ -1,0 +1,184 @@
+"""Sealing: a model without embeddings of single images, and what a method says about it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.errors import HyCalError
+from hycal.state.records import Records
+from hycal.state.sealed import SealedRecords, refuse
+from hycal.state.steps import Step
+from hycal.uncertainty.calibration import Calibration
+from hycal.uncertainty.carried import Carried
+from hycal.uncertainty.unknown import ClassSimilarity, Familiarity
+from hycal.validation import Doubles, Floats, Label
+
+Model = TypeVar("Model")
+
+
+@dataclass(frozen=True)
+class Sealing:
+    """How a method is sealed.
+
+    Attributes
+    ----------
+    keeps : str
+        "means" of classes alone, also the scatter of "groups" of classes, or also that of "classes"; "" if the method
+        cannot be sealed.
+    reason : str
+        Why it cannot be sealed; or what a sealed model leaves out, "" where that is nothing.
+    """
+
+    keeps: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class SealPlan:
+    """What is sealed.
+
+    Attributes
+    ----------
+    value : object
+        What `derive` would return if it used no more than a sealed model keeps: calibration is fitted to it.
+    group_of : mapping of label to str
+    own : set of str
+        Groups whose classes need scatters of their own.
+    weights, numbers : mappings
+        As in `SealedRecords`.
+    """
+
+    value: Any
+    group_of: Mapping[Label, str]
+    own: frozenset[str] = frozenset()
+    weights: Mapping[str, Doubles] = field(default_factory=dict)
+    numbers: Mapping[str, Doubles] = field(default_factory=dict)
+
+
+class Sealable:
+    """What a method may say about sealing, and the part of a classifier that knows of it."""
+
+    #: What a sealed model of the method keeps, as `Sealing.keeps`; "" if it cannot be sealed.
+    seals: ClassVar[str] = ""
+    #: Why the method cannot be sealed, where it cannot.
+    unsealable: ClassVar[str] = "it does not say which moments of a class it needs"
+
+    @property
+    def sealing(self) -> Sealing:
+        """What a sealed model keeps under the present parameters."""
+        return Sealing(self.seals, "" if self.seals else self.unsealable)
+
+    def seal_rows(self, rows: Floats, text: Floats | None) -> npt.NDArray[np.floating]:
+        """Return the rows that the method computes on, of embeddings of one class; those themselves by default."""
+        return rows
+
+    def seal_plan(self, value: Any, records: Records) -> SealPlan:
+        """Return what is sealed of a model that derived `value`: the classes of a domain are a group by default."""
+        return SealPlan(value, {label: record.domain for label, record in records.by_label.items()})
+
+    def derive_sealed(self, table: SealedRecords) -> Any:
+        """Return what `score_rows` needs, from moments; by default as from samples."""
+        model: Any = self
+        return model.derive(table, None)
+
+    def check_sealed(self, table: SealedRecords) -> None:
+        """Refuse a sealed table that the method cannot use: one that it never made."""
+        if table.keeps != self.sealing.keeps:
+            raise HyCalError(f"It keeps the {table.keeps} of samples, and {self} needs their {self.sealing.keeps}.")
+
+    def seal(self: Model) -> Model:
+        """Return a model without embeddings: classes keep counts, means, and scatters where the method needs them.
+
+        It answers as this one does, learns and forgets classes and merges. What needs single images is refused.
+        """
+        model: Any = self
+        records, sealing = model.records_, model.sealing
+        if isinstance(records, SealedRecords):
+            return copy.copy(self)
+        if not sealing.keeps:
+            raise HyCalError(
+                f"{model} cannot be sealed: {sealing.reason}. Nothing was changed. `hycal remake` makes a model of the "
+                "same images with another method."
+            )
+        if records.unseen or not records.by_label:
+            raise HyCalError(
+                "Only classes with images can be sealed. Nothing was changed. Learn images of every class, or forget "
+                "those without."
+            )
+        snapshot = model.snapshot()
+        plan = model.seal_plan(snapshot.value, records)
+        table = SealedRecords.of(records, model.seal_rows, sealing.keeps, plan.group_of, plan.own)
+        same = plan.value is snapshot.value
+        known = model.calibration_ if same else Calibration.of(model, plan.value, records, model.fixed_temperature)
+        sealed = copy.copy(model)
+        sealed.install(
+            replace(
+                table,
+                weights=plan.weights,
+                numbers={**plan.numbers, **_numbers(known, Familiarity.of(records, most=0.0))},
+                parameters=model.get_params(deep=False),
+            )
+        )
+        return sealed
+
+    @property
+    def sealed_(self) -> bool:
+        """Whether the model is sealed."""
+        model: Any = self
+        return isinstance(model.records_, SealedRecords)
+
+    def derived(self, records: Records, previous: Any) -> tuple[Any, dict[str, Any]]:
+        """Return what `score_rows` needs, and what else of a sealed model is known already."""
+        model: Any = self
+        if not isinstance(records, SealedRecords):
+            return model.derive(records, previous), {}
+        if model.get_params(deep=False) != records.parameters:
+            refuse("answer with other parameters")
+        return model.derive_sealed(records), {
+            "calibration": Carried(_calibration(records), 0),
+            "familiarity": Carried(_familiarity(records), 0),
+        }
+
+    def learned(self, records: Records, step: Step) -> Records:
+        """Return the records with `step` learned."""
+        if isinstance(records, SealedRecords):
+            return records.learn_rows(step, self.seal_rows)
+        return records.learn(step)
+
+    def merged(self, mine: Records, other: Any) -> Records:
+        """Return `mine` merged with the records of another model, which is sealed for that if `mine` are."""
+        theirs: Records = other.records_
+        if isinstance(mine, SealedRecords):
+            theirs = other.seal().records_
+            if not isinstance(theirs, SealedRecords) or theirs.parameters != mine.parameters:
+                refuse("be merged with a model of other parameters")
+        elif isinstance(theirs, SealedRecords):
+            raise HyCalError(
+                "The other model is sealed and this one is not, so this one cannot take it in. Nothing was changed. "
+                "Merge this one into the sealed one, or seal it first."
+            )
+        return mine.merge(theirs)
+
+
+def _numbers(calibration: Calibration, familiarity: Familiarity) -> dict[str, Doubles]:
+    """Return the numbers that were fitted on held-out samples."""
+    return {
+        "calibration": np.array([calibration.temperature, *calibration.own]),
+        "familiarity": np.array([familiarity.centre, familiarity.spread, *familiarity.held_out]),
+    }
+
+
+def _calibration(table: SealedRecords) -> Calibration:
+    temperature, *own = table.numbers["calibration"]
+    return Calibration.known(float(temperature), np.array(own), table)
+
+
+def _familiarity(table: SealedRecords) -> Familiarity:
+    centre, spread, *held_out = table.numbers["familiarity"]
+    return Familiarity(ClassSimilarity.of(table), float(centre), float(spread), None, 0.0, np.array(held_out))

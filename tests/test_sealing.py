@@ -1,0 +1,292 @@
+"""Sealed models: they answer, learn, forget, merge and save as before, and hold no embedding of a single image."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hycal import GDA, METHODS, NCM, SLDA, TEEN, FeCAM, HierarchicalHyCal, HyCal, HyCalError, ModelFileError, load
+from hycal.classifiers import hierarchical
+from hycal.state.moments import Moments, Spread, factor_of
+from hycal.storage import model_file
+from hycal.testing.streams import Stream, learn
+from tests.support.files import rewrite
+
+WHOLE = Stream.synthetic(0, shots=[[6, 3, 8], [4, 9], [10, 60], [8, 8]], width=16)
+FIRST = replace(WHOLE, steps=tuple(step.rows(range(0, len(step.y), 2)) for step in WHOLE.steps[:3]))
+MORE = replace(WHOLE, steps=(*(step.rows(range(1, len(step.y), 2)) for step in WHOLE.steps[:3]), *WHOLE.steps[3:]))
+SEALABLE = {
+    "HyCal": HyCal(),
+    "HyCal image": HyCal(fusion="image", alpha=3),
+    "HyCal concat": HyCal(fusion="concat", rule="literal"),
+    "HierarchicalHyCal": HierarchicalHyCal(),
+    "ZeroShot": METHODS["ZeroShot"](),
+    "NCM": NCM(),
+    "NCM euclidean": NCM(metric="euclidean"),
+    "TEEN": TEEN(),
+    "TEEN mahalanobis": TEEN(metric="mahalanobis", base="others"),
+    "SLDA": SLDA(),
+    "SLDA domain": SLDA(covariance="domain"),
+    "GDA": GDA(),
+    "GDA domain": GDA(covariance="domain", zero_shot="none"),
+    "FeCAM": FeCAM(),
+    "FeCAM few-shot": FeCAM(variant="few-shot"),
+}
+#: Their scatters are shared, so that of a forgotten class stays; their weights are fitted on samples.
+SHARED = {name for name, method in SEALABLE.items() if method.sealing.keeps == "groups"}
+EXACT = sorted(set(SEALABLE) - {"HierarchicalHyCal"})
+
+
+@pytest.fixture(autouse=True)
+def without_regression(monkeypatch):
+    """A sealed HierarchicalHyCal is the one that never used a regression."""
+    monkeypatch.setattr(hierarchical, "kernel_pays", lambda samples, classes: False)
+
+
+def learned(name, *streams):
+    classifier = SEALABLE[name].with_parameters()
+    for stream in streams:
+        learn(classifier, stream.steps)
+    return classifier
+
+
+def assert_same_answers(one, other, *, atol=1e-4):
+    assert one.classes_.tolist() == other.classes_.tolist()
+    np.testing.assert_array_equal(one.counts_, other.counts_)
+    scores, found = (model.decision_function(WHOLE.queries).astype(float) for model in (one, other))
+    np.testing.assert_allclose(found, scores, atol=atol * np.abs(scores).max())
+
+
+@pytest.mark.parametrize("name", SEALABLE)
+def test_a_sealed_model_answers_as_before(name):
+    model = learned(name, FIRST)
+    sealed = model.seal()
+    assert sealed.sealed_ and not model.sealed_
+    assert_same_answers(model, sealed)
+    np.testing.assert_allclose(sealed.predict_proba(WHOLE.queries), model.predict_proba(WHOLE.queries), atol=1e-4)
+    sets, expected = (each.predict_set(WHOLE.queries) for each in (sealed, model))
+    assert [each.tolist() for each in sets] == [each.tolist() for each in expected]
+    assert sealed.nbytes_ < model.nbytes_ or sealed.sealing.keeps == "classes"
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_it_learns_more_images_and_new_classes(name):
+    assert_same_answers(learned(name, FIRST, MORE), learn(learned(name, FIRST).seal(), MORE.steps))
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("second", ["sealed", "open"])
+def test_it_merges_with_sealed_and_open_models(name, second):
+    one, two = learned(name, FIRST).seal(), learned(name, MORE)
+    expected = learned(name, FIRST).merge(learned(name, MORE))
+    assert_same_answers(expected, one.merge(two.seal() if second == "sealed" else two))
+
+
+@pytest.mark.parametrize("name", sorted(set(EXACT) - SHARED))
+def test_it_forgets_classes_exactly(name):
+    assert_same_answers(learned(name, FIRST).forget([0, 5]), learned(name, FIRST).seal().forget([0, 5]))
+
+
+@pytest.mark.parametrize("name", sorted(SHARED - {"HierarchicalHyCal"}))
+def test_a_forgotten_class_leaves_its_part_of_a_shared_scatter(name):
+    sealed = learned(name, FIRST).seal()
+    before = sealed.records_.spreads["domain 0"]
+    sealed.forget(0)
+    assert 0 not in sealed.classes_ and sealed.records_.spreads["domain 0"] is before
+    sealed.forget([1, 2])
+    assert "domain 0" not in sealed.records_.spreads
+    assert_same_answers(learned(name, FIRST).forget([0, 1, 2]), sealed)
+
+
+def test_the_hierarchy_of_a_sealed_model_is_that_of_its_samples():
+    """Scores differ once weights are fitted anew; the Gaussians under them do not."""
+    one = learned("HierarchicalHyCal", FIRST, MORE).snapshot().value.hierarchy
+    for sealed in (
+        learn(learned("HierarchicalHyCal", FIRST).seal(), MORE.steps),
+        learned("HierarchicalHyCal", FIRST).seal().merge(learned("HierarchicalHyCal", MORE)),
+    ):
+        other = sealed.snapshot().value.hierarchy
+        for mine, theirs in zip(one.domains, other.domains, strict=True):
+            for expected, found in zip(mine.evidence(WHOLE.queries), theirs.evidence(WHOLE.queries), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+def test_a_regression_is_left_out_and_weights_are_fitted_without_it(monkeypatch):
+    without = learned("HierarchicalHyCal", FIRST)
+    without.decision_function(WHOLE.queries)
+    monkeypatch.undo()
+    model = learned("HierarchicalHyCal", FIRST)
+    assert any(kernel is not None for kernel in model.snapshot().value.kernels)
+    assert_same_answers(without, model.seal())
+    np.testing.assert_allclose(model.seal().temperature_, without.temperature_, rtol=1e-4)
+
+
+def test_groups_that_were_found_stay_and_new_classes_join_the_nearest():
+    model, X = found_groups(np.arange(80))
+    sealed = model.seal()
+    assert len(sealed.records_.keys) == 4, "held-out samples chose groups"
+    scores = model.decision_function(X[:9])
+    np.testing.assert_allclose(sealed.decision_function(X[:9]), scores, atol=1e-4 * np.abs(scores).max())
+    sealed.partial_fit(X[[0]], [99])
+    assert sealed.records_.group_of[99] == sealed.records_.group_of[0]
+
+
+def found_groups(labels):
+    rng = np.random.default_rng(labels[0])
+    corners = np.repeat(np.eye(16)[:4], 20, axis=0) + 0.1 * rng.normal(size=(80, 16))
+    X = np.repeat(corners, 3, axis=0) + 0.02 * rng.normal(size=(240, 16))
+    return HierarchicalHyCal().partial_fit(X, np.repeat(labels, 3)), X
+
+
+def test_groups_that_were_found_in_both_models_stay_apart_unless_they_share_a_class():
+    (one, X), (two, _) = found_groups(np.arange(80)), found_groups(np.arange(80, 160))
+    sealed, other = one.seal().records_, two.seal().records_
+    assert len(sealed.keys) == len(other.keys) == 4, "held-out samples chose groups"
+    for joined, groups in ((sealed.merge(other), 8), (sealed.merge(sealed), 4)):
+        assert len(joined.keys) == groups and set(joined.spreads) <= set(joined.keys)
+        freedoms = sum(spread.freedom for spread in joined.group_spreads)
+        assert freedoms == joined.counts.sum() - len(joined.labels)
+        model = one.with_records(joined)
+        assert np.isfinite(model.decision_function(X[:3])).all()
+
+
+@pytest.mark.parametrize("name", SEALABLE)
+@pytest.mark.parametrize("precision", ["single", "half"])
+def test_a_file_is_read_and_written_again_to_the_same_bytes(name, precision, tmp_path):
+    sealed = learned(name, FIRST).seal()
+    sealed.save(tmp_path / "one", precision=precision)
+    loaded = load(tmp_path / "one")
+    loaded.save(tmp_path / "two", precision=precision)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert_same_answers(sealed, loaded, atol=1e-4 if precision == "single" else 1e-2)
+    assert model_file.read(tmp_path / "one").manifest["version"] == 3
+    learn(loaded, MORE.steps).forget(0)
+    assert_same_answers(learn(sealed, MORE.steps).forget(0), loaded, atol=1e-4 if precision == "single" else 3e-2)
+
+
+@pytest.mark.parametrize("name", SEALABLE)
+@pytest.mark.parametrize("precision", ["single", "half"])
+def test_no_embedding_is_in_the_file_nor_in_the_model(name, precision, tmp_path):
+    model = learned(name, FIRST)
+    model.save(tmp_path / "open")
+    sealed = model.seal()
+    sealed.save(tmp_path / "sealed", precision=precision)
+    rows = [row for record in model.records_.ordered if record.count > 1 for row in record.samples.rows]
+    opened, content, held = (tmp_path / "open").read_bytes(), (tmp_path / "sealed").read_bytes(), pickle.dumps(sealed)
+    assert rows[0].tobytes() in opened
+    for row in rows:
+        for dtype in (np.float16, np.float32, np.float64):
+            assert row.astype(dtype).tobytes() not in content and row.astype(dtype).tobytes() not in held
+
+
+REFUSED = {
+    "single images": lambda model: model.unlearn(FIRST.steps[0].X[:1], list(FIRST.steps[0].y[:1])),
+    "hold images out": lambda model: model.leave_one_out(),
+    "be tuned": lambda model: model.tune(),
+    "no images yet": lambda model: model.announce({"a": np.eye(16)[0]}),
+    "other parameters": lambda model: model.set_params(metric="euclidean").predict(WHOLE.queries),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_needs_single_images_is_refused_with_the_reason(what):
+    sealed = learned("NCM", FIRST).seal()
+    with pytest.raises(HyCalError, match=f"sealed: it has no embeddings of single images, so it cannot .*{what}"):
+        REFUSED[what](sealed)
+    assert_same_answers(learned("NCM", FIRST), sealed.set_params(metric="cosine"))
+
+
+def test_an_open_model_does_not_take_in_a_sealed_one():
+    with pytest.raises(HyCalError, match="Merge this one into the sealed one"):
+        learned("NCM", FIRST).merge(learned("NCM", FIRST).seal())
+    with pytest.raises(HyCalError, match="other parameters"):
+        learned("NCM", FIRST).seal().merge(learned("NCM euclidean", FIRST))
+
+
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {type(method).__name__ for method in SEALABLE.values()}))
+def test_methods_that_cannot_be_sealed_say_why(name):
+    method = METHODS[name]()
+    assert not method.sealing.keeps and method.sealing.reason
+    with pytest.raises(HyCalError, match=f"cannot be sealed: {method.sealing.reason}"):
+        learn(method, FIRST.steps).seal()
+
+
+def test_announced_classes_are_not_sealed():
+    model = learned("HyCal", FIRST).announce({99: np.eye(16)[0]})
+    with pytest.raises(HyCalError, match="Only classes with images can be sealed"):
+        model.seal()
+
+
+def test_unknown_images_are_told_by_means_and_a_threshold_that_is_kept():
+    model = learned("NCM", FIRST)
+    sealed = model.seal()
+    far = -WHOLE.queries
+    assert sealed.unknown(far).all()
+    assert sealed.unknown(WHOLE.queries).tolist() == model.unknown(WHOLE.queries).tolist()
+    sealed.partial_fit(far[:1], [77])
+    assert not sealed.unknown(far[:1]).any(), "a class that a sealed model learned is known"
+
+
+def test_a_sealed_model_can_be_sealed_and_pickled():
+    sealed = learned("SLDA", FIRST).seal()
+    assert_same_answers(sealed, sealed.seal())
+    assert_same_answers(sealed, pickle.loads(pickle.dumps(sealed)))
+
+
+MALFORMED = {
+    "no means": lambda m, t: t.pop("sealed.means"),
+    "means that are too long": lambda m, t: t.update({"sealed.means": 2 * t["sealed.means"]}),
+    "means that are not finite": lambda m, t: t["sealed.means"].fill(np.nan),
+    "a factor of too many rows": lambda m, t: t.update({"sealed.factor_rows": t["sealed.factor_rows"] + 1}),
+    "a count of none": lambda m, t: t["counts"].fill(0),
+    "samples beside moments": lambda m, t: t.update(
+        samples=t["sealed.means"][:1] / np.linalg.norm(t["sealed.means"][0])
+    ),
+    "a scatter of no group": lambda m, t: m["sealed"].update(spreads=["nowhere"]),
+    "scatters of other freedoms": lambda m, t: t["sealed.spread_freedoms"].fill(0),
+    "no calibration": lambda m, t: t.pop("sealed.number.calibration"),
+    "a temperature of none": lambda m, t: t["sealed.number.calibration"].fill(0.0),
+    "another thing kept": lambda m, t: m["sealed"].update(keeps="classes"),
+    "nothing that is known": lambda m, t: m["sealed"].update(keeps="all"),
+    "sealed by a list": lambda m, t: m.update(sealed=[1]),
+    "a group too few": lambda m, t: m["sealed"]["groups"].pop(),
+}
+
+
+@pytest.mark.parametrize("fault", MALFORMED)
+def test_a_malformed_file_is_refused(fault, tmp_path):
+    learned("SLDA", FIRST).seal().save(tmp_path / "model")
+    rewrite(tmp_path / "model", MALFORMED[fault])
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "model")
+
+
+def test_weights_of_another_method_are_refused(tmp_path):
+    learned("HierarchicalHyCal", FIRST).seal().save(tmp_path / "model")
+    rewrite(tmp_path / "model", lambda m, t: t.update({"sealed.weights": t["sealed.weights"][:, :2]}))
+    with pytest.raises(ModelFileError, match="weights of evidence"):
+        load(tmp_path / "model")
+
+
+def test_moments_are_those_of_all_samples():
+    rows = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
+    parts = [Moments.of(part, part, part - part.mean(axis=0)) for part in (rows[:1], rows[1:4], rows[4:])]
+    joined = parts[0].join(parts[1]).join(parts[2])
+    scatter = np.cov(rows.T, bias=True) * len(rows)
+    np.testing.assert_allclose(joined.mean, rows.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(joined.factor.T @ joined.factor, scatter, rtol=1e-4, atol=1e-4)
+    assert joined.count == 40 and joined.factor.shape == (6, 6), "bounded by the width"
+    stand_ins = joined.rows()
+    np.testing.assert_allclose(stand_ins.mean(axis=0), joined.mean, atol=1e-6)
+    np.testing.assert_allclose(np.cov(stand_ins.T), np.cov(rows.T), rtol=1e-4, atol=1e-5)
+    assert len(parts[1].rows()) == 3
+
+
+def test_a_factor_depends_on_the_scatter_alone():
+    rows = np.random.default_rng(0).normal(size=(5, 9))
+    turned = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))[0] @ rows
+    np.testing.assert_allclose(factor_of(turned, 5), factor_of(rows, 5), atol=1e-6)
+    np.testing.assert_allclose(Spread.of(9).plus(rows.T @ rows, 5).factor, factor_of(rows, 5), atol=1e-5)
