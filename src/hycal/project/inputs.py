@@ -90,7 +90,7 @@ def to_learn(source: Path, *, domain: str | None = None, outside: bool = False) 
     outside : bool, default=False
         Whether a manifest may name images outside its folder.
     """
-    if is_table(source):
+    if source.is_file() and is_table(source):
         raise HyCalError(
             f"{source} is a table of embeddings; expected images, for a model keeps their names and content hashes. "
             "Name the folder that was embedded: its embeddings are in the cache. `hycal evaluate` reads tables."
