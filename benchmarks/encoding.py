@@ -1,6 +1,6 @@
 """OpenVINO against ONNX Runtime: images per second of `hycal embed`, agreement of rows, accuracy by discipline.
 
-    python -m benchmarks.encoding [IMAGES] [--size 192] [--block 64] [--train 10] [--shots 5] [--draws 40]
+    python -m benchmarks.encoding [IMAGES] [--size 192] [--block 64] [--train 10] [--shots 5] [--draws 200]
 
 IMAGES holds DOMAIN/{train,test}/CLASS/*.jpg: the images that the bundled embeddings were made of. Block by block, both
 back ends take the same images the whole way, from files to rows, in alternating order: both see the same noise of the
@@ -117,13 +117,16 @@ def compare(
             np.stack([nearest_means(each, shots=shots, seed=seed) for seed in range(draws)])
             for each in (domain, new[name])
         )
-        right, then = (100 * float(np.mean(answers == domain.test_y)) for answers in (before, after))
-        differences.append(then - right)
+        right, then = (100 * np.mean(answers == domain.test_y, axis=1) for answers in (before, after))
+        difference, error = (then - right).mean(), (then - right).std(ddof=1) / draws**0.5
+        differences.append(float(difference))
         cosines = (domain.test_x * new[name].test_x).sum(axis=1)
-        cells = [f"{right:.2f}", f"{then:.2f}", f"{then - right:+.2f}", f"{np.mean(before != after):.1%}"]
+        cells = [f"{right.mean():.2f}", f"{then.mean():.2f}", f"{difference:+.2f} ± {error:.2f}"]
+        cells.append(f"{np.mean(before != after):.1%}")
         table.add_row(name, str(len(domain.test_y)), *cells, f"{cosines.mean():.5f}", f"{cosines.min():.5f}")
     print(
-        f"{shots}-shot nearest class mean, accuracy in percent on all test images, mean of {draws} draws of the shots:"
+        f"{shots}-shot nearest class mean, accuracy in percent on all test images, mean of {draws} draws of the shots; "
+        "the difference with its standard error over the draws:"
     )
     Console().print(table)
     return differences
@@ -137,7 +140,7 @@ def main() -> None:
     parser.add_argument("--block", type=int, default=64, help="images in a block")
     parser.add_argument("--train", type=int, default=10, help="training images of a class to draw the shots from")
     parser.add_argument("--shots", type=int, default=5)
-    parser.add_argument("--draws", type=int, default=40)
+    parser.add_argument("--draws", type=int, default=200)
     options = parser.parse_args()
     encoders: list[Encoder] = [load_encoder(NAME, backend=backend) for backend in ("onnx", "openvino")]
     sets = bundled_images(options.images)

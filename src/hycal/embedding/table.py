@@ -138,6 +138,7 @@ def read_table(path: str | os.PathLike[str], *, fingerprint: str | None = None) 
     if fingerprint is not None and table.fingerprint != fingerprint:
         raise HyCalError(
             f"{path} was made by encoder {table.encoder!r}, space {table.fingerprint!r}; expected space "
-            f"{fingerprint!r}. Rows of two encoders cannot be compared: embed the images again with one of them."
+            f"{fingerprint!r}. Rows of two encoders cannot be compared: embed the images again with one of them. "
+            "Two back ends of one encoder may have two spaces: `hycal embed --backend` chooses."
         )
     return table

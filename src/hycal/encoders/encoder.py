@@ -30,7 +30,8 @@ class Encoder(Protocol):
     dimension : int
         Width d of the embeddings.
     fingerprint : str
-        Hash of weights, preprocessing and tokenizer. Two encoders share a space if their fingerprints are equal.
+        Hash of weights, preprocessing, tokenizer, and quantisation if any. Two encoders share a space if their
+        fingerprints are equal.
     has_text : bool
         Whether `encode_texts` works.
     """

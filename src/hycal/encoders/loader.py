@@ -157,7 +157,7 @@ def fingerprint(*, parts: Mapping[str, str], preprocessing: Preprocessing) -> st
     Parameters
     ----------
     parts : mapping of str to str
-        Hash by role: weights of the towers, tokenizer.
+        Hash by role: weights of the towers, tokenizer; how activations are quantised, if they are.
     preprocessing : Preprocessing
     """
     content = {"parts": dict(parts), "preprocessing": preprocessing.to_json()}
