@@ -14,6 +14,7 @@ from hycal.data.annotations.image_label import parse_xml
 from hycal.data.annotations.label_studio import labeling_interface
 from hycal.data.readers import list_images
 from hycal.errors import HyCalError
+from tests.support.data import ROOT
 from tests.support.datasets import image
 
 SUFFIXES = {"label-studio": ".json", "cvat": ".xml", "coco": ".json", "csv": ".csv"}
@@ -235,3 +236,12 @@ def test_the_labeling_interface_names_every_class():
     root = ElementTree.fromstring(labeling_interface(NAMES))
     assert [element.get("value") for element in root.iter("Choice")] == NAMES
     assert parse_xml(labeling_interface(NAMES)).tag == "View"
+
+
+def test_an_export_that_label_studio_wrote(tmp_path):
+    content = json.loads((ROOT / "tests/golden/label-studio-1.23.json").read_text())["export"]
+    found = read_labels(tasks_file(tmp_path, *content))
+    assert [(item.file, item.name, item.by) for item in found] == [
+        ("photos/blue é,0.png", "colour/blue", "user 1"),
+        ("photos/green é,0.png", "green", "user 1"),
+    ]

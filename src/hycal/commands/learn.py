@@ -79,10 +79,9 @@ def learn_command(
     FOLDER holds one folder of images for each class: FOLDER/rose/1.jpg becomes the class FOLDER/rose. Two levels of
     folders are domain and class. Folders called train and test, above or below these, are splits; only train is
     learned. Links to folders are followed. What was found is printed first, and where it is doubtful a person is asked.
-    The first call makes the model. An image that the model knows already, by its content, is not counted twice.
-
-    A file of labels does too: CSV, Label Studio's JSON, COCO, or CVAT's XML. Its images are in its own folder, or in
-    --images. Predictions in it are not learned.
+    The first call makes the model. An image that the model knows already, by its content, is not counted twice. FOLDER
+    may also be a file of labels (CSV, JSON of Label Studio or COCO, XML of CVAT), with its images beside it or in
+    --images; predictions in it are not learned.
 
     Ends with 0 when all is done, 1 when nothing could be, 2 for a wrong option, 130 when interrupted.
 

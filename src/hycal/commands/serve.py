@@ -28,6 +28,12 @@ def serve_command(
         str | None,
         typer.Option(envvar="HYCAL_TOKEN", help="What clients must know; made and printed where it is needed."),
     ] = None,
+    label_studio: Annotated[
+        Path | None,
+        typer.Option(
+            "--label-studio", metavar="FOLDER", help="Be an ML back end of Label Studio; FOLDER has its images."
+        ),
+    ] = None,
     encoder: ModelEncoder = None,
     method: NewMethod = None,
     weights: Weights = None,
@@ -35,6 +41,7 @@ def serve_command(
     """Open a page to classify images, correct answers, learn folders, forget and undo.
 
     The page and its API listen on this machine alone, unless --host says otherwise; then everybody needs the token.
+    With --label-studio it also predicts the tasks of projects of Label Studio, and learns their annotations.
     Stop it with Ctrl+C: every change was on the disk before it was answered.
 
     Example: hycal serve photos.hycal
@@ -43,8 +50,9 @@ def serve_command(
 
     for package in ("fastapi", "uvicorn", "httptools", "python_multipart", "msgspec"):
         load_extra(package, extra="serve", why="`hycal serve`")
+    from hycal.serve.label_studio import LabelStudio
     from hycal.serve.security import Access
-    from hycal.serve.server import check_port, limit_heaps, link, run
+    from hycal.serve.server import backend_address, check_port, limit_heaps, link, run
     from hycal.serve.service import Service
 
     limit_heaps()
@@ -61,8 +69,12 @@ def serve_command(
     )
     if problem:
         print_line(console, f"embeddings only: {problem}", label="warning", style="yellow")
+    service = Service(project, loaded, why_no_encoder=problem)
+    backend = None if label_studio is None else LabelStudio(service, label_studio)
     print_line(console, link(access, port), label="open", style="green")
-    run(Service(project, loaded, why_no_encoder=problem), access, port)
+    if backend is not None:
+        print_line(console, backend_address(access, port), label="Label Studio", style="green")
+    run(service, access, port, label_studio=backend)
 
 
 def _open(

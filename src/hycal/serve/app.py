@@ -20,6 +20,8 @@ from hycal.project import LockedError
 from hycal.serve.bodies import EMBEDDINGS, PREFIX, body_limits
 from hycal.serve.compaction import compacting
 from hycal.serve.embeddings import EmbeddingsEndpoint
+from hycal.serve.label_studio import LabelStudio
+from hycal.serve.label_studio import router as label_studio_router
 from hycal.serve.routes import router
 from hycal.serve.schemas import whole_unicode
 from hycal.serve.security import Access, Guard
@@ -30,8 +32,8 @@ PAGE = Path(__file__).with_name("page")
 MOST_FAULTS, LONGEST_PLACE = 10, 100  # of a malformed request, in the response
 
 
-def make_app(service: Service, access: Access | None = None) -> ASGIApp:
-    """Return the application of one service; by default only this machine has access."""
+def make_app(service: Service, access: Access | None = None, *, label_studio: LabelStudio | None = None) -> ASGIApp:
+    """Return the application of one service; by default only this machine has access, and Label Studio no routes."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -53,6 +55,9 @@ def make_app(service: Service, access: Access | None = None) -> ASGIApp:
     embeddings, limits = EmbeddingsEndpoint(service), service.limits
     app.state.service, app.state.embeddings = service, embeddings  # the routes find them here
     app.include_router(router)
+    if label_studio is not None:
+        app.state.label_studio = label_studio
+        app.include_router(label_studio_router)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     return Guard(
         _with_head(_with_short_cut(app, embeddings)),

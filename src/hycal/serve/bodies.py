@@ -16,7 +16,7 @@ from hycal.errors import HyCalError
 from hycal.project.labels import LONGEST_NAME
 from hycal.serve.service import Limits
 
-PREFIX, EMBEDDINGS = "/api", "/classify-embeddings"
+PREFIX, EMBEDDINGS, LABEL_STUDIO = "/api", "/classify-embeddings", "/label-studio"
 NPY = "application/octet-stream"
 SMALL = 8 * 2**10  # bytes of a body on a route that is not named below
 MOST_IMAGES_AGAIN = 1000
@@ -24,6 +24,7 @@ _HEADER = 16 * 2**10  # bytes beside the numbers: the header of an .npy file, th
 _NUMBER_BYTES = 26  # of JSON: a double with its sign, exponent, comma and space
 _HASH_BYTES = 72  # of JSON: an image hash with its quotes, comma and space
 _LABEL_BYTES = 512  # of JSON: an image hash and its label, on average; a label has 20 characters, seldom 200
+_TASK_BYTES = 2560  # of JSON: a task of Label Studio with its annotations and predictions, on average
 
 LONGEST_PATH = 4096
 
@@ -64,6 +65,7 @@ def body_limits(limits: Limits, width: int) -> Callable[[str, str], int]:
         "/answers": _HEADER + MOST_IMAGES_AGAIN * _HASH_BYTES,
         "/learn": _HEADER + limits.tray * _LABEL_BYTES,
         "/folders": _HEADER + limits.tray * _LABEL_BYTES,
+        **{f"{LABEL_STUDIO}/{name}": _HEADER + limits.rows * _TASK_BYTES for name in ("predict", "setup", "webhook")},
         EMBEDDINGS: _HEADER + numbers * _NUMBER_BYTES,
     }
     by_path = {PREFIX + path: min(size, limits.request_bytes) for path, size in most.items()}

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import base64
 import hmac
 import secrets
 from collections.abc import Callable, Mapping
@@ -185,8 +186,11 @@ class Guard:
     def _has_token(self, scope: Scope, headers: Headers) -> bool:
         if self._access.token is None:
             return True
-        scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        given = bearer if scheme.lower() == "bearer" else _cookie(headers, _cookie_name(scope))
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "basic":  # all that Label Studio can send; the token is the password
+            given = _password(given)
+        elif scheme.lower() != "bearer":
+            given = _cookie(headers, _cookie_name(scope))
         return _same(given, self._access.token)
 
 
@@ -211,6 +215,13 @@ def _cookie_name(scope: Scope) -> str:
 
 def _cookie(headers: Headers, name: str) -> str:
     return cookie_parser(headers.get("cookie", "")).get(name, "")  # lenient: cookies of other programs come along
+
+
+def _password(credentials: str) -> str:
+    try:
+        return base64.b64decode(credentials, validate=True).decode("latin-1").partition(":")[2]
+    except ValueError:
+        return ""
 
 
 def _same(given: str, token: str) -> bool:

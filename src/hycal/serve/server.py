@@ -12,7 +12,9 @@ import uvicorn
 from hycal.errors import HyCalError
 from hycal.parallel.threads import keep_one_blas_thread
 from hycal.serve.app import make_app
+from hycal.serve.bodies import LABEL_STUDIO, PREFIX
 from hycal.serve.connections import BoundedProtocol
+from hycal.serve.label_studio import LabelStudio
 from hycal.serve.security import Access
 from hycal.serve.service import Service
 
@@ -51,6 +53,16 @@ def link(access: Access, port: int) -> str:
     return f"http://{access.name}:{port}/{token}"
 
 
+def backend_address(access: Access, port: int) -> str:
+    """Return the address that Label Studio is given, with the token as the password: it makes the webhook's of it.
+
+    >>> backend_address(Access(), 8000)
+    'http://127.0.0.1:8000/api/label-studio'
+    """
+    login = "" if access.token is None else f"hycal:{quote(access.token, safe='')}@"
+    return f"http://{login}{access.name}:{port}{PREFIX}{LABEL_STUDIO}"
+
+
 def check_port(access: Access, port: int) -> None:
     """Raise a HyCalError if the server cannot listen on the port."""
     family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
@@ -65,12 +77,12 @@ def check_port(access: Access, port: int) -> None:
             ) from None
 
 
-def run(service: Service, access: Access, port: int) -> None:
+def run(service: Service, access: Access, port: int, *, label_studio: LabelStudio | None = None) -> None:
     """Serve until interrupted; then finish the requests that were accepted."""
     keep_one_blas_thread()
     allow_many_files()
     uvicorn.run(
-        make_app(service, access),
+        make_app(service, access, label_studio=label_studio),
         host=access.host,
         port=port,
         log_level="warning",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy.typing as npt
@@ -142,6 +142,7 @@ class Service:
         # Probabilities use a cached calibration, refitted once over 10% of classes changed.
         self._calibration = CachedResult(lambda state: state.classifier.calibration_, valid=mostly_unchanged)
         self._familiarity = CachedResult(lambda state: state.classifier.familiarity_, valid=same_labels)
+        self.on_drop: list[Callable[[set[bytes]], None]] = []  # called with images that were forgotten for good
         project.on_loss = self._drop
 
     def _use(self, encoder: Encoder | None, why_none: str = "") -> None:
@@ -278,6 +279,8 @@ class Service:
         self.recent.drop(forgotten)
         for cached in (self._advice, self._map, self._calibration, self._familiarity):
             cached.clear(self.project.state.version)
+        for tell in self.on_drop:
+            tell(forgotten)
 
     def rename(self, old: str, new: str) -> Receipt:
         """Rename a class or a domain."""

@@ -53,18 +53,23 @@ def _labels(task: Mapping[str, Any], where: str) -> list[ImageLabel]:
     about["elsewhere"] = files[1:]
     if problem:
         return [ImageLabel(files[0], problem=problem, **about)]
-    given = [entry for entry in task.get("annotations") or () if not entry.get("was_cancelled")]
+    given = [entry for entry in _entries(task, "annotations") if not entry.get("was_cancelled")]
     given.sort(key=lambda entry: (bool(entry.get("ground_truth")), str(entry.get("updated_at") or "")), reverse=True)
     found = [
         one_class(files[0], chosen(entry.get("result") or ()), by=_person(entry), when=_time(entry), **about)
         for entry in given
     ]
-    for entry in task.get("predictions") or ():
+    for entry in _entries(task, "predictions"):
         score = entry.get("score")
         sure = None if score is None else min(max(float(score), 0.0), 1.0)
         names = chosen(entry.get("result") or ())
         found.append(one_class(files[0], names, by=MODEL, confidence=sure, when=_time(entry), **about))
     return found or [ImageLabel(files[0], **about)]
+
+
+def _entries(task: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """Return the annotations or predictions of a task; of predictions an export may have the numbers alone."""
+    return [entry for entry in task.get(name) or () if not isinstance(entry, int)]
 
 
 def _reference(data: Mapping[str, Any]) -> str:
