@@ -22,6 +22,8 @@ from hycal.project import LockedError
 from hycal.serve.bodies import EMBEDDINGS, PREFIX, body_limits
 from hycal.serve.compaction import compacting
 from hycal.serve.embeddings import EmbeddingsEndpoint
+from hycal.serve.pile.desk import PileDesk
+from hycal.serve.pile.routes import pile_router
 from hycal.serve.routes import router
 from hycal.serve.schemas import whole_unicode
 from hycal.serve.security import Access, Guard
@@ -54,7 +56,9 @@ def make_app(service: Service, access: Access | None = None) -> ASGIApp:
         app.add_exception_handler(kind, handler)
     embeddings, limits = EmbeddingsEndpoint(service), service.limits
     app.state.service, app.state.embeddings = service, embeddings  # the routes find them here
+    app.state.desk = PileDesk(service)
     app.include_router(router)
+    app.include_router(pile_router)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     return Guard(
         _with_head(_with_short_cut(app, embeddings)),
