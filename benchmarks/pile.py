@@ -4,7 +4,8 @@ Tables: accuracy on test images and the share of classes found after 1 to 8 labe
 `hycal.suggest` and by four rivals, on balanced and on Zipf piles of the bundled disciplines and of two ViT-B/32 sets;
 the labels needed for 90% of the accuracy of all labels; `hycal.discover` with 30% of the classes unlearned beside
 k-means with the true number of groups; whether unlabelled images sharpen the model; how many images `hycal sort` puts
-into wrong folders. A star marks what misses its target. Cells are kept in --out, so a run that was stopped goes on.
+into wrong folders; whether the accuracy expected of the rest of a pile holds. A star marks what misses its target.
+Cells are kept in --out, so a run that was stopped goes on.
 --scale measures time and memory instead: 100,000 embeddings to choose from, 10,000 files to sort and to put back.
 """
 
@@ -32,6 +33,7 @@ from benchmarks.pile_problems import (
     labels_needed,
     pile,
 )
+from benchmarks.pile_progress import progress_cells
 from benchmarks.pile_scale import print_choosing, print_moving
 from hycal.validation import Doubles
 
@@ -153,11 +155,33 @@ def _per_domain(
     print(f"{'mean':24}" + "".join(f"{value:15.1f}" for value in np.mean(rows, axis=0)), flush=True)
 
 
+def progress(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) -> None:
+    """Print how often the accuracy expected of the rest holds, and how well the labels to a target are foreseen."""
+    print(f"\nProgress, balanced and Zipf piles, {len(seeds)} seeds: accuracy expected of the rest, labels to a target")
+    heads = ("held", "width", "error", "labels said", "said/taken")
+    print(f"{'':24}" + "".join(f"{head:>13}" for head in heads))
+    every = []
+    for domain in found:
+        piles = [pile(domain, kind, seed) for kind in KINDS for seed in seeds]
+        cells = np.array([kept(f"progress/{one.name}", partial(progress_cells, one)) for one in piles])
+        _print_progress(domain.name, cells)
+        every.append(cells)
+    _print_progress("all", np.concatenate(every))
+
+
+def _print_progress(name: str, cells: Doubles) -> None:
+    rounds, said, reached, logarithms = cells[:, 3:].sum(axis=0)
+    ratio = f"{np.exp(logarithms / reached):13.2f}" if reached else f"{'-':>13}"
+    shares = "".join(f"{value:13.1f}" for value in (*cells[:, :3].mean(axis=0), 100.0 * said / max(rounds, 1)))
+    print(f"{name:24}{shares}{ratio}", flush=True)
+
+
 TABLES: Mapping[str, Callable[[CellCache, Sequence[Domain], Sequence[int]], None]] = {
     "suggest": suggestions,
     "discover": discoveries,
     "learning": learning,
     "sorting": sorting,
+    "progress": progress,
 }
 
 

@@ -37,8 +37,12 @@ def serve_command(
     encoder: ModelEncoder = None,
     method: NewMethod = None,
     weights: Weights = None,
+    pile: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder of images to label and sort on the page; clients may see them."),
+    ] = None,
 ) -> None:
-    """Open a page to classify images, correct answers, learn folders, forget and undo.
+    """Open a page to classify images, correct answers, learn folders, label and sort a pile, forget and undo.
 
     The page and its API listen on this machine alone, unless --host says otherwise; then everybody needs the token.
     With --label-studio it also predicts the tasks of projects of Label Studio, and learns their annotations.
@@ -51,12 +55,14 @@ def serve_command(
     for package in ("fastapi", "uvicorn", "httptools", "python_multipart", "msgspec"):
         load_extra(package, extra="serve", why="`hycal serve`")
     from hycal.serve.label_studio import LabelStudio
+    from hycal.serve.pile.images import ImagePile
     from hycal.serve.security import Access
     from hycal.serve.server import backend_address, check_port, limit_heaps, link, run
     from hycal.serve.service import Service
 
     limit_heaps()
     access = Access.safe(host, token)
+    images = ImagePile(pile)
     with working("loading the encoder"):
         project, loaded, problem = _open(model, encoder, weights, method)
     check_port(access, port)
@@ -69,7 +75,7 @@ def serve_command(
     )
     if problem:
         print_line(console, f"embeddings only: {problem}", label="warning", style="yellow")
-    service = Service(project, loaded, why_no_encoder=problem)
+    service = Service(project, loaded, why_no_encoder=problem, pile=images)
     backend = None if label_studio is None else LabelStudio(service, label_studio)
     print_line(console, link(access, port), label="open", style="green")
     if backend is not None:

@@ -22,6 +22,8 @@ from hycal.serve.compaction import compacting
 from hycal.serve.embeddings import EmbeddingsEndpoint
 from hycal.serve.label_studio import LabelStudio
 from hycal.serve.label_studio import router as label_studio_router
+from hycal.serve.pile.desk import PileDesk
+from hycal.serve.pile.routes import pile_router
 from hycal.serve.routes import router
 from hycal.serve.schemas import whole_unicode
 from hycal.serve.security import Access, Guard
@@ -54,10 +56,12 @@ def make_app(service: Service, access: Access | None = None, *, label_studio: La
         app.add_exception_handler(kind, handler)
     embeddings, limits = EmbeddingsEndpoint(service), service.limits
     app.state.service, app.state.embeddings = service, embeddings  # the routes find them here
+    app.state.desk = PileDesk(service)
     app.include_router(router)
     if label_studio is not None:
         app.state.label_studio = label_studio
         app.include_router(label_studio_router)
+    app.include_router(pile_router)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     return Guard(
         _with_head(_with_short_cut(app, embeddings)),

@@ -62,6 +62,7 @@ def body_limits(limits: Limits, width: int) -> Callable[[str, str], int]:
     most = {
         "/classify": limits.request_bytes,
         "/images": limits.request_bytes,
+        "/pile/images": limits.request_bytes,
         "/answers": _HEADER + MOST_IMAGES_AGAIN * _HASH_BYTES,
         "/learn": _HEADER + limits.tray * _LABEL_BYTES,
         "/folders": _HEADER + limits.tray * _LABEL_BYTES,

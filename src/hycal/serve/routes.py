@@ -47,7 +47,7 @@ Unknown = Annotated[
 ]
 Files = Annotated[list[UploadFile], File(description="Image files.")]
 
-_ERRORS: dict[int | str, dict[str, Any]] = {
+ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": schemas.ProblemOut, "description": "The request makes no sense for this model."},
     401: {"model": schemas.ProblemOut, "description": "The token is missing."},
     403: {"model": schemas.ProblemOut, "description": "Sent by another web site, or under another name."},
@@ -67,7 +67,7 @@ def _body(kinds: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind, schema in kinds.items()}}}
 
 
-router = APIRouter(prefix=PREFIX, responses=_ERRORS)
+router = APIRouter(prefix=PREFIX, responses=ERRORS)
 
 
 @router.get("/health", summary="Whether the server is running")
@@ -254,11 +254,17 @@ def encoder(service: TheService, body: requests.EncoderIn) -> schemas.ChangeOut:
 
 
 def _receive(service: Service, files: Sequence[UploadFile]) -> tuple[list[SentImage], Stopwatch]:
-    most, watch = service.limits.images, Stopwatch()
+    uploads, watch = read_uploads(service, files), Stopwatch()
+    with watch.on("embedding"):
+        return service.receive(uploads), watch
+
+
+def read_uploads(service: Service, files: Sequence[UploadFile]) -> list[Upload]:
+    """Return the image files of a request, which may not be too many."""
+    most = service.limits.images
     if len(files) > most:
         raise HyCalError(f"{len(files)} images in one request; the limit is {most}. Send them in several.")
-    with watch.on("embedding"):
-        return service.receive([Upload(file.filename or "image", file.file.read()) for file in files]), watch
+    return [Upload(file.filename or "image", file.file.read()) for file in files]
 
 
 def _receive_only(service: Service, files: Sequence[UploadFile]) -> schemas.ImagesOut:

@@ -29,6 +29,7 @@ from hycal.project.learner import Learner
 from hycal.project.lookup import whole_label
 from hycal.project.methods import Trial, empty_state, trials
 from hycal.serve.caches import CachedResult, RecentImages, mostly_unchanged, same_labels
+from hycal.serve.pile.images import ImagePile, PileLimits
 from hycal.uncertainty.unknown import rejected
 from hycal.validation import Floats, Label
 
@@ -127,13 +128,23 @@ class Service:
     why_no_encoder : str
         The reason for clients that send images without an encoder.
     limits : Limits
+    pile : ImagePile
+        The images to label and sort; by default those that clients drop.
     """
 
     def __init__(
-        self, project: Project, encoder: Encoder | None, *, why_no_encoder: str = "", limits: Limits | None = None
+        self,
+        project: Project,
+        encoder: Encoder | None,
+        *,
+        why_no_encoder: str = "",
+        limits: Limits | None = None,
+        pile: ImagePile | None = None,
     ) -> None:
         self.project = project
         self.limits = limits or Limits()
+        most = PileLimits(image_bytes=self.limits.image_bytes, image_pixels=self.limits.image_pixels)
+        self.pile = pile or ImagePile(limits=most)
         self._use(encoder, why_no_encoder)
         self._changing = threading.Lock()  # no image is learned while the encoder is replaced
         self._trying = threading.Lock()  # one method at a time is tried: it may take minutes
@@ -151,6 +162,7 @@ class Service:
         self.width = self.project.current().space.dimension  # numbers of an embedding
         self._learner = Learner(self.project, encoder, why_no_encoder=why_none)
         self.recent = RecentImages(self.limits.tray)  # last: `receive` takes the tray first, then the learner
+        self.pile.use(self._learner)
 
     @property
     def has_text(self) -> bool:
@@ -182,12 +194,12 @@ class Service:
         return SentImage(example.name, example)
 
     def image(self, identity: str) -> Example:
-        """Return an image that was learned, or sent lately, by its content hash."""
+        """Return an image that was learned, sent lately, or lies in the pile, by its content hash."""
         try:
             key = bytes.fromhex(identity)
         except ValueError:
             key = b""
-        found = _learned_example(self.state, key) or self.recent.get(key)
+        found = _learned_example(self.state, key) or self.recent.get(key) or self.pile.example(key)
         if found is None:
             raise UnknownImageError(f"The server no longer has the image {identity[:12]}. Send it again.")
         return found
@@ -219,6 +231,7 @@ class Service:
         if self.encoder is not None:
             with contextlib.suppress(OSError):
                 start_workers()
+        self.pile.start()
         state = self.state
         if state.classes:
             with contextlib.suppress(HyCalError):  # a request that needs it reports the error
@@ -277,6 +290,7 @@ class Service:
     def _drop(self, forgotten: set[bytes]) -> None:
         """Drop images that were forgotten for good, here or by another program, and all that was derived from them."""
         self.recent.drop(forgotten)
+        self.pile.drop(forgotten)
         for cached in (self._advice, self._map, self._calibration, self._familiarity):
             cached.clear(self.project.state.version)
         for tell in self.on_drop:

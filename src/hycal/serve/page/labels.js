@@ -16,7 +16,10 @@ export function meaning(typed, domain = "") {
   return { label, hint: label ? `new class ${label}` : `${text} is a new class. Which domain is it of?`, asks: Boolean(text) };
 }
 
-/** Return the fields of a class with a hint, and `label()`, null while it is unclear. The domain of a new class is asked for. */
+/**
+ * Return the fields of a class with a hint, and `label()`, null while it is unclear. The domain of a new class is asked for;
+ * `clear(domain)` empties the fields, and proposes a domain for the next one.
+ */
 export function classFields({ name: what, changed = () => {}, onkeydown }) {
   const hint = h("span", { className: "quiet", role: "status" });
   const common = { autocomplete: "off", oninput: check, onkeydown };
@@ -31,5 +34,11 @@ export function classFields({ name: what, changed = () => {}, onkeydown }) {
     domain.setCustomValidity(label === null && asks ? readable(text) : "");
     changed();
   }
-  return { name, fields: [name, domain], hint, label: () => meant().label };
+  function clear(proposed = "") {
+    name.value = "";
+    domain.value = proposed;
+    check();
+    domain.hidden = true;
+  }
+  return { name, fields: [name, domain], hint, label: () => meant().label, clear };
 }

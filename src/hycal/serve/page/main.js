@@ -8,11 +8,12 @@ import { droppedFiles } from "./files.js";
 import { history } from "./history.js";
 import { map } from "./map.js";
 import { model } from "./model.js";
+import { pile } from "./pile.js";
 import { redo, refresh, store, undo } from "./store.js";
 import { teach } from "./teach.js";
 import { test } from "./test.js";
 
-const VIEWS = { ask, teach, test, camera, classes: table, map, history, model };
+const VIEWS = { ask, teach, pile, test, camera, classes: table, map, history, model };
 
 function current() {
   const name = location.hash.slice(1);
@@ -41,20 +42,25 @@ let depth = 0;
 
 function overlay(shown) {
   $("overlay").className = shown ? "shown" : "";
-  $("overlay").firstElementChild.textContent = `Drop to ${target()}`;
+  $("overlay").firstElementChild.textContent = target() === "pile" ? "Drop on the pile" : `Drop to ${target()}`;
 }
 
+const hasFiles = (event) => event.dataTransfer?.types.includes("Files"); // a group of the pile is dragged too
+
 addEventListener("dragenter", (event) => {
+  if (!hasFiles(event)) return;
   event.preventDefault();
   depth += 1;
   overlay(true);
 });
-addEventListener("dragleave", () => {
+addEventListener("dragleave", (event) => {
+  if (!hasFiles(event)) return;
   depth -= 1;
   if (depth <= 0) overlay(false);
 });
-addEventListener("dragover", (event) => event.preventDefault());
+addEventListener("dragover", (event) => { if (hasFiles(event)) event.preventDefault(); });
 addEventListener("drop", (event) => {
+  if (!hasFiles(event)) return;
   event.preventDefault();
   depth = 0;
   overlay(false);

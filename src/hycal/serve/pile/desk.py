@@ -1,0 +1,93 @@
+"""What a client can do with the pile of a service: ask, put off, see groups; the routes add HTTP."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict
+from typing import Any
+
+from hycal.parallel.threads import one_blas_thread
+from hycal.pile.discovery import ImageGroup, describe_groups, discover
+from hycal.project import Example, State
+from hycal.serve.pile.images import PileImage
+from hycal.serve.pile.previews import preview
+from hycal.serve.pile.queue import LabelQueue
+from hycal.serve.pile.sorting import PileSorter
+from hycal.serve.service import Service, UnknownImageError
+
+TARGET = 0.95  # accuracy of the rest to which labels are counted
+MOST_GROUPS = 24
+
+Groups = list[tuple[ImageGroup, list[bytes]]]  # a group, and the content hashes of its images
+
+
+class PileDesk:
+    """The pile of a service, its queue and its sorter."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.pile = service.pile
+        self.queue = LabelQueue(service.pile)
+        self.sorter = PileSorter(service.pile)
+        self._grouping = threading.Lock()
+        self._groups: tuple[tuple[int, int], Groups] | None = None
+
+    def status(self, state: State) -> dict[str, Any]:
+        """Return how far the pile is."""
+        order, view, out = self.queue.order(state), self.pile.view(), self.sorter.out
+        rest = None if order is None or not state.classes else order.rest
+        return {
+            **asdict(self.pile.counts),
+            "folder": self.pile.name,
+            "out": None if out is None else out.name,
+            "sorted": self.sorter.is_sorted,
+            "labelled": sum(image.key in state.label_of for image in view.images),
+            "problem": self.pile.problem,
+            "people": self.queue.leases.people,
+            "rest": rest,
+            "target": TARGET,
+            "more": None if rest is None else self.queue.more_labels(TARGET),
+        }
+
+    def take(self, state: State, person: str, most: int, first: str | None = None) -> list[Example]:
+        """Return images to ask a person about, the most useful first; `first` among them if it is free."""
+        wanted = [key for key in [bytes.fromhex(first or "")] if self.pile.get(key)]
+        keys = self.queue.take(state, person, most, first=wanted)
+        return [found for key in keys if (found := self.pile.example(key)) is not None]
+
+    def groups(self, state: State) -> Groups:
+        """Return groups among the images that fit no class, and that nobody has labelled; the largest first."""
+        view = self.pile.view()
+        version = state.version, len(view.images)
+        with self._grouping:
+            if self._groups is None or self._groups[0] != version:
+                left = [row for row, image in enumerate(view.images) if image.key not in state.label_of]
+                self._groups = (
+                    version,
+                    _group(state, [view.images[row] for row in left], view.rows[left]) if left else [],
+                )
+            return self._groups[1]
+
+    def picture(self, identity: str) -> bytes:
+        """Return an image of the pile as a JPEG for the screen."""
+        found = self.pile.get(bytes.fromhex(identity))
+        try:
+            content = None if found is None else found.file.path.read_bytes()
+        except OSError:
+            content = None
+        if content is None:
+            raise UnknownImageError(f"The pile no longer has the image {identity[:12]}.")
+        return preview(content, most_pixels=self.pile.limits.image_pixels)
+
+    def clear(self) -> None:
+        """Remove the images that were dropped, the queue and the groups; what was learned stays learned."""
+        self.pile.clear()
+        self.queue.clear()
+        with self._grouping:
+            self._groups = None
+
+
+def _group(state: State, images: list[PileImage], rows: Any) -> Groups:
+    with one_blas_thread():
+        found = describe_groups(rows, discover(rows, state.classifier if state.classes else None))
+    return [(group, list(dict.fromkeys(images[row].key for row in group.rows))) for group in found[:MOST_GROUPS]]

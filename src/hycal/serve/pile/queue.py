@@ -1,0 +1,112 @@
+"""The queue of a pile: which images people are asked about next, and how far the pile is.
+
+`hycal.suggest` gives the order. It is computed again in the background whenever something was learned or many more
+images are embedded; meanwhile people go on with the last order.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from hycal.parallel.threads import one_blas_thread, thread_pool
+from hycal.pile.progress import LabelCurve, estimate_rest
+from hycal.pile.suggestion import suggest
+from hycal.project import State
+from hycal.serve.pile.images import ImagePile, PileView
+from hycal.serve.pile.leases import Leases
+from hycal.uncertainty.cross_validation import Estimate
+
+FIRST = 100  # embedded images before the first suggestion, or all
+AHEAD = 24  # suggestions beside the images in hand
+_GROWTH = 1.25  # times as many embedded images make a new order
+_SECONDS = 3.0  # between two orders, if a few more images are embedded
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """Suggestions for one model and some images, the most useful first, and the accuracy to expect of the rest."""
+
+    model: int
+    images: int
+    made: float
+    keys: tuple[bytes, ...]
+    rest: Estimate | None
+
+
+class LabelQueue:
+    """The queue of one pile; safe to share between threads."""
+
+    def __init__(self, pile: ImagePile) -> None:
+        self.pile = pile
+        self.leases = Leases()
+        self._lock = threading.Lock()
+        self._order: Order | None = None
+        self._coming: Future[Order] | None = None
+        self._curve = LabelCurve()
+
+    def take(self, state: State, person: str, most: int, *, first: Sequence[bytes] = ()) -> list[bytes]:
+        """Return images to ask a person about, by content hash; none if nothing is left, or nothing is ready.
+
+        `first` are asked about before all others that nobody has in hand.
+        """
+        order = self.order(state)
+        found = self.leases.take(person, (*first, *(order.keys if order else ())), most, done=state.label_of)
+        if len(found) < most and (newer := self._wait(order)) is not None:
+            found = self.leases.take(person, newer.keys, most, done=state.label_of)
+        return found
+
+    def order(self, state: State) -> Order | None:
+        """Return the last order, and let a new one be computed if that is out of date; None before the first."""
+        view = self.pile.view()
+        with self._lock:
+            ready = len(view.images) >= FIRST or (view.complete and len(view.images) > 0)
+            idle = self._coming is None or self._coming.done()
+            if ready and idle and _is_old(self._order, view, state):
+                self._coming = thread_pool(1, "hycal-queue").submit(self._compute, state, view)
+            return self._order
+
+    def _wait(self, order: Order | None) -> Order | None:
+        """Return an order that is newer than `order`, once it is computed; None if none is coming."""
+        with self._lock:
+            coming = self._coming
+        if coming is None:
+            return None
+        newer = coming.result()
+        return newer if newer is not order else None
+
+    def _compute(self, state: State, view: PileView) -> Order:
+        classifier = state.classifier if state.classes else None
+        with one_blas_thread():
+            rows = suggest(view.rows, AHEAD + self.leases.held, classifier)
+            left = [row for row, image in enumerate(view.images) if image.key not in state.label_of]
+            rest = None if classifier is None or not left else estimate_rest(classifier, view.rows[left])
+        keys = tuple(dict.fromkeys(view.images[row].key for row in rows))
+        order = Order(state.version, len(view.images), time.monotonic(), keys, rest)
+        labelled = len(view.images) - len(left)
+        with self._lock:
+            self._order = order
+            if rest is not None:
+                self._curve.add(labelled, 1.0 - rest.accuracy)
+        return order
+
+    def more_labels(self, target: float) -> int | None:
+        """Return about how many more labels make the rest as accurate as `target`; None if that cannot be said."""
+        with self._lock:
+            return self._curve.more_labels(1.0 - target)
+
+    def clear(self) -> None:
+        """Forget the order, and who has what."""
+        with self._lock:
+            self._order, self._curve = None, LabelCurve()
+        self.leases.clear()
+
+
+def _is_old(order: Order | None, view: PileView, state: State) -> bool:
+    if order is None or order.model != state.version or len(view.images) < order.images:
+        return True
+    more = view.complete and len(view.images) > order.images and time.monotonic() > order.made + _SECONDS
+    return more or len(view.images) >= _GROWTH * order.images
