@@ -24,13 +24,13 @@ from hycal.errors import HyCalError
 from hycal.estimator import Estimator
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
-from hycal.state.snapshot import Snapshot
+from hycal.state.snapshot import Memory, Snapshot
 from hycal.state.steps import Step
 from hycal.storage import model_file
 from hycal.storage.atomic import check_replaceable
 from hycal.storage.codec import content_of
 from hycal.uncertainty.calibration import Calibration
-from hycal.uncertainty.carried import carried
+from hycal.uncertainty.carried import calibration_of, familiarity_of
 from hycal.uncertainty.leave_one_out import HeldOutScores, leaves_out_quickly, score_held_out
 from hycal.uncertainty.tuning import choose_parameters
 from hycal.uncertainty.unknown import Familiarity, check_share, rejected
@@ -52,12 +52,6 @@ if TYPE_CHECKING:
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
 _MODEL_MARK = b'"hycal":"{'  # in the header of every model file
-
-
-class _Memory:
-    """Holds the last snapshot outside the classifier's attributes, so that a question changes none of them."""
-
-    last: Snapshot | None = None
 
 
 class IncrementalClassifier(Estimator):
@@ -84,10 +78,12 @@ class IncrementalClassifier(Estimator):
     direction_only: ClassVar[Mapping[str, Any] | None] = None
     #: Parameters under which the method uses images alone; None if it always needs the text of a class.
     without_text: ClassVar[Mapping[str, Any] | None] = {}
+    #: What `derive` fitted to all samples and keeps while few of them change; "": a step is exact up to rounding.
+    kept_in_steps: ClassVar[str] = ""
 
     encoder_: str | None = None
     _records: Records | None = None
-    _memory: _Memory
+    _memory: Memory
 
     # What a method implements
 
@@ -105,6 +101,11 @@ class IncrementalClassifier(Estimator):
     def broken_laws(self) -> Mapping[str, str]:
         """Laws this method cannot keep under its parameters, with the reason. See `hycal.testing`."""
         return {}
+
+    @property
+    def rebuilt_because(self) -> str:
+        """Why every step builds the model anew; "" where `derive` follows small changes of many samples."""
+        return "its `derive` does not follow changes"
 
     @classmethod
     def operations(cls, addition: Addition) -> float:
@@ -252,7 +253,7 @@ class IncrementalClassifier(Estimator):
         """Replace all that was learned by `records`, in one step."""
         self.check_records(records)
         if self._records is None:
-            self._memory = _Memory()
+            self._memory = Memory()
         self._records = records
         if records.by_label:
             self.n_features_in_ = records.width
@@ -299,7 +300,7 @@ class IncrementalClassifier(Estimator):
         derives a model for each.
         """
         snapshot = self.snapshot()
-        return self._calibration(snapshot).probabilities(self._answer(snapshot, X, classes)[0])
+        return calibration_of(self, snapshot).probabilities(self._answer(snapshot, X, classes)[0])
 
     def predict_set(
         self, X: npt.ArrayLike, coverage: float = 0.9, classes: Iterable[Any] | None = None
@@ -314,7 +315,7 @@ class IncrementalClassifier(Estimator):
         check_share("coverage", coverage)
         snapshot = self.snapshot()
         scores, labels = self._answer(snapshot, X, classes)
-        calibration = self._calibration(snapshot)
+        calibration = calibration_of(self, snapshot)
         sizes = calibration.sets(chances := calibration.probabilities(scores), coverage).sum(axis=1)
         return [labels[np.argsort(-row, kind="stable")[:size]] for row, size in zip(chances, sizes, strict=True)]
 
@@ -323,10 +324,7 @@ class IncrementalClassifier(Estimator):
         return self.familiarity_(self.check_queries(X))
 
     def unknown(self, X: npt.ArrayLike, error: float = 0.05) -> npt.NDArray[np.bool_]:
-        """Return which queries belong to no learned class.
-
-        `error` is the share of learned images that may be rejected, measured on held-out samples.
-        """
+        """Return which queries belong to no learned class; `error` is the share of held-out samples to reject."""
         check_share("error", error)
         known = self.familiarity_
         return rejected(known(self.check_queries(X)), known.threshold(error))
@@ -370,6 +368,11 @@ class IncrementalClassifier(Estimator):
         snapshot = self._memory.last = Snapshot(records, parameters, value, earlier=earlier)
         return snapshot
 
+    def refresh(self) -> Self:
+        """Drop all that was computed: the next answer is that of a model built anew. Nothing learned is lost."""
+        self._memory = Memory()
+        return self
+
     def _answer(
         self, snapshot: Snapshot, X: npt.ArrayLike, classes: Iterable[Any] | None
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -377,14 +380,6 @@ class IncrementalClassifier(Estimator):
         columns = None if classes is None else snapshot.records.columns(classes)
         scores = self.score_rows(snapshot.value, self.check_queries(X), columns)
         return scores, snapshot.records.classes if columns is None else snapshot.records.classes[columns]
-
-    def _calibration(self, snapshot: Snapshot) -> Calibration:
-        return carried(
-            snapshot,
-            "calibration",
-            lambda: Calibration.of(self, snapshot.value, snapshot.records, self.fixed_temperature),
-            Calibration.after,
-        )
 
     # What was learned
 
@@ -421,7 +416,7 @@ class IncrementalClassifier(Estimator):
     @property
     def calibration_(self) -> Calibration:
         """What turns scores into probabilities."""
-        return self._calibration(self.snapshot())
+        return calibration_of(self, self.snapshot())
 
     @property
     def temperature_(self) -> float:
@@ -431,8 +426,7 @@ class IncrementalClassifier(Estimator):
     @property
     def familiarity_(self) -> Familiarity:
         """The measure of how well queries fit the learned classes, and its thresholds."""
-        snapshot = self.snapshot()
-        return carried(snapshot, "familiarity", lambda: Familiarity.of(snapshot.records.seen), Familiarity.after)
+        return familiarity_of(self.snapshot())
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to `path`, or over a model that is there; read it back with `hycal.load`."""
@@ -452,4 +446,4 @@ class IncrementalClassifier(Estimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._memory = _Memory()
+        self._memory = Memory()

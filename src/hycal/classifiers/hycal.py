@@ -154,6 +154,8 @@ class HyCal(IncrementalClassifier):
     }
     without_text: ClassVar[Mapping[str, Any]] = {"fusion": "image"}
 
+    rebuilt_because = ""
+
     def __init__(
         self,
         *,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from hycal.algebra.classwise_head import text_head
 from hycal.algebra.cost import Addition
 from hycal.algebra.features import LinearHead
-from hycal.classifiers.families import LinearClassifier, TextClassifier, text_weights
+from hycal.algebra.softmax import LOGIT_SCALE
+from hycal.classifiers.families import LinearClassifier, TextClassifier
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles
@@ -40,6 +42,8 @@ class ZeroShot(LinearClassifier, TextClassifier):
     instead: ClassVar[str] = "use a method that learns from images, such as NCM"
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {"official": {}, "hycal-paper": {}, "robust": {}}
 
+    rebuilt_because = ""
+
     @classmethod
     def operations(cls, addition: Addition) -> float:
         """Count nothing: images teach it nothing."""
@@ -47,7 +51,7 @@ class ZeroShot(LinearClassifier, TextClassifier):
 
     def derive(self, records: Records, previous: Any) -> LinearHead:
         """Return the scaled texts as weights."""
-        return LinearHead.on_embeddings(text_weights(records))
+        return text_head(records, LOGIT_SCALE, previous)
 
     def scores_without_each(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
         """Return the scores as they are: no sample has part in them."""
