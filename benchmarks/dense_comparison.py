@@ -97,7 +97,7 @@ def ratios(shots: int) -> None:
     products = [rng.standard_normal((rows, WIDTH), dtype=np.float32) for rows in (own_rows, CLASSES * (shots + 3))]
     fast_learn = best_of(3, lambda: learned(samples, texts))
     works = [*(partial(np.matmul, queries, matrix.T) for matrix in products), partial(model.decision_function, queries)]
-    rounds = [[best_of(5, work) for work in works] for _ in range(ROUNDS)]  # taken in turn: other jobs disturb all alike
+    rounds = [[best_of(5, work) for work in works] for _ in range(ROUNDS)]  # in turn: other jobs disturb all alike
     own, textbook, fast_score = (min(times) for times in zip(*rounds, strict=True))
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")

@@ -21,13 +21,13 @@ from hycal.method import Method
 from hycal.sealing import Sealable
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
-from hycal.state.snapshot import Snapshot
+from hycal.state.snapshot import Memory, Snapshot
 from hycal.state.steps import Step
 from hycal.storage import model_file
 from hycal.storage.atomic import check_replaceable
 from hycal.storage.codec import content_of, rounded
 from hycal.uncertainty.calibration import Calibration
-from hycal.uncertainty.carried import carried
+from hycal.uncertainty.carried import calibration_of, familiarity_of
 from hycal.uncertainty.leave_one_out import HeldOutScores, leaves_out_quickly, score_held_out
 from hycal.uncertainty.tuning import choose_parameters
 from hycal.uncertainty.unknown import Familiarity, check_share, rejected
@@ -45,12 +45,6 @@ from hycal.validation import (
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
 _MODEL_MARK = b'"hycal":"{'  # in the header of every model file
-
-
-class _Memory:
-    """Holds the last snapshot outside the classifier's attributes, so that a question changes none of them."""
-
-    last: Snapshot | None = None
 
 
 class IncrementalClassifier(Sealable, Method):
@@ -71,7 +65,7 @@ class IncrementalClassifier(Sealable, Method):
 
     encoder_: str | None = None
     _records: Records | None = None
-    _memory: _Memory
+    _memory: Memory
 
     # Learning
 
@@ -154,7 +148,7 @@ class IncrementalClassifier(Sealable, Method):
         """Replace all that was learned by `records`, in one step."""
         self.check_records(records)
         if self._records is None:
-            self._memory = _Memory()
+            self._memory = Memory()
         self._records = records
         if records.by_label:
             self.n_features_in_ = records.width
@@ -200,7 +194,7 @@ class IncrementalClassifier(Sealable, Method):
         The first call after a change holds out up to 1,000 samples, or 30 where a method has no closed form for that.
         """
         snapshot = self.snapshot()
-        return self._calibration(snapshot).probabilities(self._answer(snapshot, X, classes)[0])
+        return calibration_of(self, snapshot).probabilities(self._answer(snapshot, X, classes)[0])
 
     def predict_set(
         self, X: npt.ArrayLike, coverage: float = 0.9, classes: Iterable[Any] | None = None
@@ -215,7 +209,7 @@ class IncrementalClassifier(Sealable, Method):
         check_share("coverage", coverage)
         snapshot = self.snapshot()
         scores, labels = self._answer(snapshot, X, classes)
-        calibration = self._calibration(snapshot)
+        calibration = calibration_of(self, snapshot)
         sizes = calibration.sets(chances := calibration.probabilities(scores), coverage).sum(axis=1)
         return [labels[np.argsort(-row, kind="stable")[:size]] for row, size in zip(chances, sizes, strict=True)]
 
@@ -224,10 +218,7 @@ class IncrementalClassifier(Sealable, Method):
         return self.familiarity_(self.check_queries(X))
 
     def unknown(self, X: npt.ArrayLike, error: float = 0.05) -> npt.NDArray[np.bool_]:
-        """Return which queries belong to no learned class.
-
-        `error` is the share of learned images that may be rejected, measured on held-out samples.
-        """
+        """Return which queries belong to no learned class; `error` is the share of held-out samples to reject."""
         check_share("error", error)
         known = self.familiarity_
         return rejected(known(self.check_queries(X)), known.threshold(error))
@@ -271,6 +262,11 @@ class IncrementalClassifier(Sealable, Method):
         snapshot = self._memory.last = Snapshot(records, parameters, value, known, earlier)
         return snapshot
 
+    def refresh(self) -> Self:
+        """Drop all that was computed: the next answer is that of a model built anew. Nothing learned is lost."""
+        self._memory = Memory()
+        return self
+
     def _answer(
         self, snapshot: Snapshot, X: npt.ArrayLike, classes: Iterable[Any] | None
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -278,14 +274,6 @@ class IncrementalClassifier(Sealable, Method):
         columns = None if classes is None else snapshot.records.columns(classes)
         scores = self.score_rows(snapshot.value, self.check_queries(X), columns)
         return scores, snapshot.records.classes if columns is None else snapshot.records.classes[columns]
-
-    def _calibration(self, snapshot: Snapshot) -> Calibration:
-        return carried(
-            snapshot,
-            "calibration",
-            lambda: Calibration.of(self, snapshot.value, snapshot.records, self.fixed_temperature),
-            Calibration.after,
-        )
 
     # What was learned
 
@@ -322,7 +310,7 @@ class IncrementalClassifier(Sealable, Method):
     @property
     def calibration_(self) -> Calibration:
         """What turns scores into probabilities."""
-        return self._calibration(self.snapshot())
+        return calibration_of(self, self.snapshot())
 
     @property
     def temperature_(self) -> float:
@@ -332,8 +320,7 @@ class IncrementalClassifier(Sealable, Method):
     @property
     def familiarity_(self) -> Familiarity:
         """The measure of how well queries fit the learned classes, and its thresholds."""
-        snapshot = self.snapshot()
-        return carried(snapshot, "familiarity", lambda: Familiarity.of(snapshot.records.seen), Familiarity.after)
+        return familiarity_of(self.snapshot())
 
     def save(self, path: str | PathLike[str], *, precision: str = "single") -> None:
         """Write the model to `path`, or over a model that is there; `load` reads it. "half" rounds to three digits."""
@@ -353,4 +340,4 @@ class IncrementalClassifier(Sealable, Method):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._memory = _Memory()
+        self._memory = Memory()

@@ -37,6 +37,8 @@ class Method(Estimator):
     without_text: ClassVar[Mapping[str, Any] | None] = {}
     #: The temperature of scores that are log probabilities, where samples are many; None: it is fitted.
     fixed_temperature: ClassVar[float | None] = None
+    #: What `derive` fitted to all samples and keeps while few of them change; "": a step is exact up to rounding.
+    kept_in_steps: ClassVar[str] = ""
 
     # What a method implements
 
@@ -54,6 +56,11 @@ class Method(Estimator):
     def broken_laws(self) -> Mapping[str, str]:
         """Laws this method cannot keep under its parameters, with the reason. See `hycal.testing`."""
         return {}
+
+    @property
+    def rebuilt_because(self) -> str:
+        """Why every step builds the model anew; "" where `derive` follows small changes of many samples."""
+        return "its `derive` does not follow changes"
 
     @classmethod
     def operations(cls, addition: Addition) -> float:

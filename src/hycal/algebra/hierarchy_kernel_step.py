@@ -66,7 +66,7 @@ class SteppedKernel:
             own.append(np.full(one.samples, now))
             ridge = self._ridges[self.source[place] if place >= 0 else -1]
             ridges.append(ridge * np.repeat(_SIGNS, [len(one.added), len(one.removed)]))
-        fresh, half = np.concatenate(rows[1:]), self.base.half
+        fresh, half = np.concatenate([self.rows[:0], *rows[1:]]), self.base.half
         solved = half.T @ (half @ self.base.kernel(fresh).T)
         return replace(
             self,

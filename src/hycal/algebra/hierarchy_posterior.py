@@ -87,14 +87,14 @@ class Posterior:
 
     def _kernel_after(self, step: DomainChange, records: Records) -> KernelRegression | SteppedKernel | None:
         kernel = self.kernels[step.number]
-        if kernel is None or not step.classes:
+        if kernel is None or step.nothing:
             return kernel
         found = (SteppedKernel.of(kernel) if isinstance(kernel, KernelRegression) else kernel).after(step)
         return KernelRegression.fit(*_members(step, records)) if found.worn else found
 
     def _covariances_after(self, step: DomainChange, records: Records) -> ClassCovariances | None:
         covariances = self.covariances[step.number]
-        if covariances is None or not step.classes:
+        if covariances is None or step.nothing:
             return covariances
         return ClassCovariances.fit(*_members(step, records))
 
@@ -106,7 +106,7 @@ class Posterior:
 
     def _texts_after(self, step: DomainChange) -> Floats | None:
         texts = self.texts[step.number]
-        if texts is None or not step.classes:
+        if texts is None or step.nothing:
             return texts
         fresh = {one.column: one.new for one in step.classes if one.new is not None}
         found = texts[step.source]

@@ -61,6 +61,11 @@ class DomainChange:
     source: npt.NDArray[np.intp]
 
     @cached_property
+    def nothing(self) -> bool:
+        """Whether no class of the domain changed or has another place."""
+        return not self.classes and np.array_equal(self.source, np.arange(len(self.source)))
+
+    @cached_property
     def was(self) -> npt.NDArray[np.intp]:
         """Old place of each class in the domain, -1 if it is new."""
         was = self.source.copy()
@@ -281,7 +286,7 @@ def stepped(
 def _domain_after(hierarchy: Hierarchy, change: DomainChange, counts: npt.NDArray[np.int64]) -> Any:
     """Return a domain after its change; `counts` are those of all classes before."""
     domain: Any = hierarchy.domains[change.number]
-    if not change.classes:
+    if change.nothing:
         return _moved(domain, change.columns)
     if isinstance(domain, DomainGaussians):
         domain = SteppedDomain.of(hierarchy.prior, domain, counts[domain.columns])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.algebra.cost import Addition, regression
+from hycal.algebra.discriminant_step import SteppedDiscriminant
 from hycal.algebra.features import LinearHead
 from hycal.algebra.softmax import LOGIT_SCALE
 from hycal.base import IncrementalClassifier
@@ -50,7 +53,7 @@ class LinearClassifier(IncrementalClassifier):
 
     def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
         """Add one matrix product and one sum."""
-        if not isinstance(snapshot.value, LinearHead):
+        if not hasattr(snapshot.value, "weights"):
             raise HyCalError(f"{self!r} is not linear, so it cannot be exported to ONNX. Use its default parameters.")
         return graph.affine(rows, snapshot.value.weights, snapshot.value.bias)
 
@@ -61,6 +64,23 @@ class Discriminant(LinearClassifier):
     seals: ClassVar[str] = "groups"
     covariance: str
     strength: float
+
+    @abstractmethod
+    def regularisation(self, width: int, samples: int, classes: int, trace: float) -> tuple[float, float]:
+        """Return the ridge and the gain of the pooled discriminant, given the trace of the scatter."""
+
+    @property
+    def rebuilt_because(self) -> str:
+        """Covariances of domains are built anew."""
+        return "covariances of domains are built anew" if self.covariance == "domain" else ""
+
+    def followed(self, records: Records, previous: Any) -> SteppedDiscriminant | None:
+        """Return the pooled discriminant of many samples, from that of a little before if possible; else None."""
+        if self.covariance == "domain":
+            return None
+        rule = partial(self.regularisation, records.width)
+        last = previous.after(records, rule) if isinstance(previous, SteppedDiscriminant) else None
+        return SteppedDiscriminant.built(records, rule) if last is None else last
 
     @classmethod
     def operations(cls, addition: Addition) -> float:

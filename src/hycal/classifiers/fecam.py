@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from hycal.algebra.cost import Addition, covariance_factor
 from hycal.algebra.covariance import covariance_factors, directions
+from hycal.algebra.patched_forms import PatchedForms
 from hycal.algebra.quadratic_forms import Quadratic, QuadraticBank
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
@@ -190,6 +191,8 @@ class FeCAM(IncrementalClassifier):
         "robust": {"variant": "vit", "alpha1": 10.0, "alpha2": 0.0},
     }
 
+    rebuilt_because = ""
+
     def __init__(
         self, *, variant: str = "vit", alpha1: float | None = None, alpha2: float | None = None, beta: float = 0.5
     ) -> None:
@@ -232,9 +235,9 @@ class FeCAM(IncrementalClassifier):
                 'features after a ReLU. CLIP embeddings have both signs: use variant="vit".'
             )
 
-    def derive(self, records: Records, previous: Any) -> QuadraticBank:
-        """Return the quadratic form of every class."""
-        return QuadraticBank.of([self._form(record.samples) for record in records.ordered])
+    def derive(self, records: Records, previous: PatchedForms | None) -> PatchedForms:
+        """Return the quadratic form of every class; only classes that changed are computed."""
+        return PatchedForms.of(records, lambda record: self._form(record.samples), previous)
 
     def seal_rows(self, rows: Floats, text: Floats | None) -> npt.NDArray[np.floating]:
         """Return what covariances are computed on."""
@@ -258,7 +261,7 @@ class FeCAM(IncrementalClassifier):
             centre = directions(centre[None])[0]
         return variant.distance(centre, _shrink(rows, *self._alphas, variant.times))
 
-    def scores_without_each(self, derived: QuadraticBank, records: Records, samples: Selection) -> Doubles:
+    def scores_without_each(self, derived: PatchedForms, records: Records, samples: Selection) -> Doubles:
         """Build the form of each sample's own class again without it; the others stay."""
         scores = -derived(self._transformed(samples.X))
         for row, (x, own) in enumerate(zip(samples.X, samples.own, strict=True)):
@@ -269,7 +272,7 @@ class FeCAM(IncrementalClassifier):
     def _transformed(self, X: Floats) -> npt.NDArray[np.floating]:
         return directions(X.astype(np.float64) ** self.beta) if self.variant == "tukey" else X
 
-    def score_rows(self, derived: QuadraticBank, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
+    def score_rows(self, derived: PatchedForms, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         """Return minus the distances."""
         self._check_signs(X, "X")
         scores = -derived(self._transformed(X))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
+from hycal.algebra.classwise_head import text_head
 from hycal.algebra.covariance import NO_SPREAD
 from hycal.algebra.discriminant import Precision, WithinClass
+from hycal.algebra.discriminant_step import SteppedDiscriminant
 from hycal.algebra.domain_discriminant import DomainDiscriminants, domain_covariances
 from hycal.algebra.features import Identity, LinearHead
 from hycal.algebra.sealed_discriminant import sealed_covariances, sealed_freedom, sealed_within
+from hycal.algebra.softmax import LOGIT_SCALE
 from hycal.classifiers.families import (
     DOMAIN_CONSTRAINTS,
     STRENGTHS,
@@ -27,7 +31,36 @@ from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.sealed import SealedRecords
 from hycal.state.selection import Selection
-from hycal.validation import Doubles
+from hycal.validation import Doubles, Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _WithNames:
+    """A discriminant of many samples, the zero-shot classifier to add or None, and a constant."""
+
+    discriminant: SteppedDiscriminant
+    names: LinearHead | None
+    constant: float
+
+    @property
+    def changed(self) -> int:
+        """Samples that changed since it was built."""
+        return self.discriminant.changed
+
+    @property
+    def weights(self) -> Doubles:
+        """Of the embeddings, (C, d)."""
+        return self.discriminant.weights + (0.0 if self.names is None else self.names.weights)
+
+    @property
+    def bias(self) -> Doubles:
+        """Of the classes, (C,)."""
+        return self.discriminant.bias + self.constant
+
+    def __call__(self, X: Floats, columns: npt.NDArray[np.intp] | None = None) -> Doubles:
+        """Return (n, C) scores, or those of the classes at `columns`."""
+        scores = self.discriminant(X, columns) + self.constant
+        return scores if self.names is None else scores + self.names(X, columns)
 
 
 class GDA(Discriminant, ZeroShotFusion):
@@ -92,8 +125,13 @@ class GDA(Discriminant, ZeroShotFusion):
         self.covariance = covariance
         self.strength = strength
 
-    def derive(self, records: Records, previous: Any) -> LinearHead | DomainDiscriminants:
+    def derive(self, records: Records, previous: Any) -> LinearHead | _WithNames | DomainDiscriminants:
         """Return the discriminant, and the zero-shot weights added where they are wanted."""
+        last = previous if isinstance(previous, _WithNames) else None
+        stepped = self.followed(records, None if last is None else last.discriminant)
+        if stepped is not None:
+            names = text_head(records, LOGIT_SCALE, None if last is None else last.names) if self.fuses else None
+            return _WithNames(stepped, names, -self.alpha * np.log(len(records.counts)))
         seen = records.counts > 0
         if not seen.any():
             return LinearHead.on_embeddings(text_weights(records))
@@ -105,12 +143,9 @@ class GDA(Discriminant, ZeroShotFusion):
         if self.covariance == "domain":
             gaussians = self._by_domain(within, means, records)
             return replace(gaussians, head=self._with_names(gaussians.head, prior, records))
-        spread = within.scatter_trace / max(len(rows) - 1, 1)
-        head = replace(within, means=means).discriminant(
-            Identity(records.width),
-            ridge=spread if spread > NO_SPREAD else 1.0,
-            gain=self.alpha * records.width,
-        )
+        ridge, _ = self.regularisation(records.width, len(rows), len(seen), within.scatter_trace)
+        gain = self.alpha * records.width
+        head = replace(within, means=means).discriminant(Identity(records.width), ridge=ridge, gain=gain)
         return self._with_names(head, prior, records)
 
     def derive_sealed(self, table: SealedRecords) -> LinearHead | DomainDiscriminants:
@@ -131,6 +166,11 @@ class GDA(Discriminant, ZeroShotFusion):
         )
         return self._with_names(head, prior, table)
 
+    def regularisation(self, width: int, samples: int, classes: int, trace: float) -> tuple[float, float]:
+        """Return the ridge tr S/(N - 1), or 1 where there is no spread, and the gain alpha d."""
+        spread = trace / max(samples - 1, 1)
+        return (spread if spread > NO_SPREAD else 1.0), self.alpha * width
+
     def _with_names(self, head: LinearHead, prior: float, records: Records) -> LinearHead:
         weights = head.weights + text_weights(records) if self.fuses else head.weights
         return LinearHead.on_embeddings(weights, head.bias + prior)
@@ -145,7 +185,7 @@ class GDA(Discriminant, ZeroShotFusion):
         return DomainDiscriminants.of(means, records.groups, covariances, weight)
 
     def scores_without_each(
-        self, derived: LinearHead | DomainDiscriminants, records: Records, samples: Selection
+        self, derived: LinearHead | _WithNames | DomainDiscriminants, records: Records, samples: Selection
     ) -> Doubles | None:
         """Return the discriminant without each sample; None if announced classes have the mean of all."""
         if self.covariance == "domain":

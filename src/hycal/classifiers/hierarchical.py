@@ -107,6 +107,9 @@ class HierarchicalHyCal(SealedHierarchy):
         "ridge": (0.2, 0.35, 0.5, 0.7),
     }
 
+    rebuilt_because = ""
+    kept_in_steps: ClassVar[str] = "the global prior, groups of classes, weights of evidence, ridges of the regression"
+
     def __init__(
         self, *, strength: float = 1.0, ridge: float = 0.5, text: str = "auto", domains: str = "named"
     ) -> None:

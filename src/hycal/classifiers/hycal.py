@@ -155,6 +155,8 @@ class HyCal(IncrementalClassifier):
     seals: ClassVar[str] = "classes"
     without_text: ClassVar[Mapping[str, Any]] = {"fusion": "image"}
 
+    rebuilt_because = ""
+
     def __init__(
         self,
         *,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from hycal.algebra.classwise_head import ClasswiseHead
 from hycal.algebra.cost import Addition
 from hycal.algebra.covariance import class_means, directions
 from hycal.algebra.features import LinearHead
 from hycal.classifiers.families import LinearClassifier
 from hycal.estimator import StrOptions
-from hycal.state.records import Records
+from hycal.state.records import ClassRecord, Records
 from hycal.state.sealed import SealedRecords
 from hycal.state.selection import Selection
 from hycal.validation import Doubles
@@ -54,6 +55,8 @@ class NCM(LinearClassifier):
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"metric": ("cosine", "euclidean")}
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {"official": {}, "hycal-paper": {}, "robust": {}}
 
+    rebuilt_because = ""
+
     def __init__(self, *, metric: str = "cosine") -> None:
         self.metric = metric
 
@@ -64,22 +67,26 @@ class NCM(LinearClassifier):
 
     def derive(self, records: Records, previous: Any) -> LinearHead:
         """Return the class means as weights."""
-        return self._head(class_means(records.stacked(), records.counts))
+        return ClasswiseHead.of(records, self._rows, previous, lambda record: record.samples)
 
-    def _head(self, means: Doubles) -> LinearHead:
+    def _rows(self, classes: Sequence[ClassRecord]) -> tuple[Doubles, Doubles]:
+        counts = np.array([record.count for record in classes])
+        return self._weights(class_means(np.concatenate([record.samples.rows for record in classes]), counts))
+
+    def _weights(self, means: Doubles) -> tuple[Doubles, Doubles]:
         if self.metric == "cosine":
-            return LinearHead.on_embeddings(directions(means))
-        return LinearHead.on_embeddings(2.0 * means, -np.sum(means**2, axis=1))
+            return directions(means), np.zeros(len(means))
+        return 2.0 * means, -np.sum(means**2, axis=1)
 
     def derive_sealed(self, table: SealedRecords) -> LinearHead:
         """Return the class means as weights."""
-        return self._head(table.means)
+        return LinearHead.on_embeddings(*self._weights(table.means))
 
     def scores_without_each(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
         """Only the mean of a sample's own class changes without it."""
         X, n = samples.X.astype(np.float64), samples.counts[:, None]
         means = class_means(records.stacked(), records.counts)[samples.own]
-        without = self._head((n * means - X) / (n - 1))
+        weights, bias = self._weights((n * means - X) / (n - 1))
         scores = derived(samples.X)
-        scores[samples.each, samples.own] = np.einsum("nd,nd->n", X, without.weights) + without.bias
+        scores[samples.each, samples.own] = np.einsum("nd,nd->n", X, weights) + bias
         return scores

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hycal.algebra.discriminant import Precision, WithinClass
+from hycal.algebra.discriminant_step import SteppedDiscriminant
 from hycal.algebra.domain_discriminant import DomainDiscriminants, domain_covariances
 from hycal.algebra.features import Identity, LinearHead
 from hycal.algebra.sealed_discriminant import sealed_covariances, sealed_freedom, sealed_within
@@ -76,16 +77,24 @@ class SLDA(Discriminant):
         self.covariance = covariance
         self.strength = strength
 
-    def derive(self, records: Records, previous: Any) -> LinearHead | DomainDiscriminants:
+    def derive(self, records: Records, previous: Any) -> LinearHead | SteppedDiscriminant | DomainDiscriminants:
         """Return the discriminant under the shrunk covariance."""
+        stepped = self.followed(records, previous)
+        if stepped is not None:
+            return stepped
         within = WithinClass.of(records.stacked(), records.counts)
         if self.covariance == "domain":
             groups, identity = records.groups, np.eye(records.width)
             covariances = domain_covariances(within, records.counts, groups, self.strength)
             shrunk = [(1.0 - self.shrinkage) * each + self.shrinkage * identity for each in covariances]
             return DomainDiscriminants.of(within.means, groups, shrunk, weight=1.0)
-        scale = (1.0 - self.shrinkage) / within.freedom
-        return within.discriminant(Identity(records.width), ridge=self.shrinkage / scale, gain=1.0 / scale)
+        ridge, gain = self.regularisation(records.width, len(within.deviations), len(within.means), 0.0)
+        return within.discriminant(Identity(records.width), ridge=ridge, gain=gain)
+
+    def regularisation(self, width: int, samples: int, classes: int, trace: float) -> tuple[float, float]:
+        """Return the ridge epsilon f/(1 - epsilon) and the gain f/(1 - epsilon) with f = N - C, at least 1."""
+        scale = (1.0 - self.shrinkage) / max(samples - classes, 1)
+        return self.shrinkage / scale, 1.0 / scale
 
     def derive_sealed(self, table: SealedRecords) -> LinearHead | DomainDiscriminants:
         """Return the discriminant from the scatters of domains."""
@@ -98,7 +107,7 @@ class SLDA(Discriminant):
         return within.discriminant(Identity(table.width), ridge=self.shrinkage / scale, gain=1.0 / scale)
 
     def scores_without_each(
-        self, derived: LinearHead | DomainDiscriminants, records: Records, samples: Selection
+        self, derived: LinearHead | SteppedDiscriminant | DomainDiscriminants, records: Records, samples: Selection
     ) -> Doubles:
         """Return the discriminant without each sample, by a rank-one change of the precision."""
         if self.covariance == "domain":

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from hycal.algebra.classwise_head import text_head
 from hycal.algebra.cost import Addition
 from hycal.algebra.features import LinearHead
-from hycal.classifiers.families import LinearClassifier, TextClassifier, text_weights
+from hycal.algebra.softmax import LOGIT_SCALE
+from hycal.classifiers.families import LinearClassifier, TextClassifier
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.validation import Doubles
@@ -41,6 +43,8 @@ class ZeroShot(LinearClassifier, TextClassifier):
     seals: ClassVar[str] = "means"
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {"official": {}, "hycal-paper": {}, "robust": {}}
 
+    rebuilt_because = ""
+
     @classmethod
     def operations(cls, addition: Addition) -> float:
         """Count nothing: images teach it nothing."""
@@ -48,7 +52,7 @@ class ZeroShot(LinearClassifier, TextClassifier):
 
     def derive(self, records: Records, previous: Any) -> LinearHead:
         """Return the scaled texts as weights."""
-        return LinearHead.on_embeddings(text_weights(records))
+        return text_head(records, LOGIT_SCALE, previous)
 
     def scores_without_each(self, derived: LinearHead, records: Records, samples: Selection) -> Doubles:
         """Return the scores as they are: no sample has part in them."""

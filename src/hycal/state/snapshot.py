@@ -49,3 +49,9 @@ class Snapshot:
             self.computed[name] = compute()
         found: T = self.computed[name]
         return found
+
+
+class Memory:
+    """Holds the last snapshot outside the attributes of a classifier, so that a question changes none of them."""
+
+    last: Snapshot | None = None

@@ -23,6 +23,7 @@ from hycal.base import IncrementalClassifier
 from hycal.classifiers.loader import load_classifier
 from hycal.errors import HyCalError
 from hycal.state.steps import LearningStep
+from hycal.testing.steps import small_steps
 from hycal.testing.streams import Stream, learn
 
 _SAME = 1e-4  # of the largest score: float32 scoring leaves 1e-6 or so
@@ -47,6 +48,8 @@ def check_laws(classifier: IncrementalClassifier, stream: Stream | None = None) 
     for name, law in LAWS.items():
         if name not in classifier.broken_laws:
             law(classifier, stream)
+    complaints = small_steps(classifier)
+    _expect(not complaints, "; ".join(complaints))
 
 
 def law_table(classifiers: Mapping[str, IncrementalClassifier]) -> str:

@@ -8,12 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from hycal.state.changes import Changes, is_due
 from hycal.state.snapshot import Snapshot
+from hycal.uncertainty.calibration import Calibration
+from hycal.uncertainty.leave_one_out import ScoringMethod
+from hycal.uncertainty.unknown import Familiarity
 
 T = TypeVar("T")
+
+
+class CalibratedMethod(ScoringMethod, Protocol):
+    """What the calibration needs of `hycal.base.IncrementalClassifier`."""
+
+    @property
+    def fixed_temperature(self) -> float | None:
+        """The method's own temperature, if it has one."""
+
+
+def calibration_of(method: CalibratedMethod, snapshot: Snapshot) -> Calibration:
+    """Return what turns the scores of a snapshot into probabilities."""
+
+    def fit() -> Calibration:
+        return Calibration.of(method, snapshot.value, snapshot.records, method.fixed_temperature)
+
+    return carried(snapshot, "calibration", fit, Calibration.after)
+
+
+def familiarity_of(snapshot: Snapshot) -> Familiarity:
+    """Return the measure of how well queries fit the classes of a snapshot."""
+    return carried(snapshot, "familiarity", lambda: Familiarity.of(snapshot.records.seen), Familiarity.after)
 
 
 @dataclass(frozen=True, eq=False)
