@@ -206,6 +206,9 @@ class Records:
                 f"{'has' if len(missing) == 1 else 'have'} none. Pass text={{label: vector}}, or {instead}."
             )
 
+    def check_samples(self, needed_to: str) -> None:
+        """Raise if the samples are not kept, which are `needed_to` do something; only a sealed table has none."""
+
     def check_seen(self, method: str) -> None:
         """Raise if a class has no samples, where `method` learns from samples alone."""
         unseen = self.unseen
