@@ -37,6 +37,7 @@ class Commands(LazyGroup):
         Entry("undo", "hycal.commands.change:undo_command", "Take back the last change.", _MODELS),
         Entry("redo", "hycal.commands.change:redo_command", "Make again what undo took back.", _MODELS),
         Entry("merge", "hycal.commands.change:merge_command", "Make one model of two.", _MODELS),
+        Entry("seal", "hycal.commands.seal:seal_command", "Write a copy without images, to share.", _MODELS),
         Entry("diff", "hycal.commands.show:diff_command", "Compare two models.", _MODELS),
         Entry("evaluate", "hycal.commands.evaluate:evaluate_command", "Test a model on labelled images.", _MODELS),
         Entry("advise", "hycal.commands.advise:advise_command", "Find doubtful images and weak classes.", _MODELS),

@@ -12,8 +12,8 @@ from hycal.commands._output import ask_or_stop, print_receipt, report_errors
 from hycal.embedding.cache import embeddings_folder, forget_images
 from hycal.embedding.sources import ImageFile, content_hash
 from hycal.project import Project, State
-from hycal.project.changes import merge
 from hycal.project.lookup import look_up
+from hycal.project.project import operations
 from hycal.project.state import HistoryEntry, change_title, last_redoable, last_undoable, undo_empties
 
 _SHORTEST_CHANGE = 8
@@ -70,7 +70,8 @@ def forget_command(
     elif not yes and for_good:
         ask_or_stop(f"Nothing can bring {what} back, and no earlier change can be undone then. Forget it for good?")
     if not for_good:
-        note = "`hycal undo` reverses this; after --for-good nothing can."
+        undo = "`hycal undo` reverses this; after --for-good nothing can."
+        note = "A sealed model has no undo: nothing brings it back." if project.state.sealed else undo
         print_receipt(project, project.forget(name), as_json=as_json, notes=[note])
         return
     folder, removed = cache or embeddings_folder(), 0
@@ -133,7 +134,7 @@ def redo_command(
 def _is_all(state: State, name: str | bytes) -> bool:
     """Whether a name stands for all that a model knows."""
     found = look_up(state, name.hex() if isinstance(name, bytes) else name)
-    return found is not None and sum(map(len, found.images.values())) == state.n_images
+    return found is not None and not state.sealed and sum(map(len, found.images.values())) == state.n_images
 
 
 def _expected(last: HistoryEntry | None, change: str | None) -> str | None:
@@ -154,5 +155,6 @@ def merge_command(
 
     Example: hycal merge mine.hycal yours.hycal --out ours.hycal
     """
-    following, receipt = merge(Project(first).state, Project(second).state)
+    state = Project(first).state
+    following, receipt = operations(state).merge(state, Project(second).state)
     print_receipt(Project.create(out, following), receipt, as_json=as_json)

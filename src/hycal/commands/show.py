@@ -23,6 +23,7 @@ from hycal.commands._output import (
 from hycal.project import HistoryEntry, Project, State
 from hycal.project.diff import compare
 from hycal.project.lookup import look_alikes
+from hycal.project.sealed import describe
 
 
 @report_errors
@@ -32,7 +33,7 @@ def classes_command(model: Model, as_json: Json = False) -> None:
     Example: hycal classes photos.hycal
     """
     state = Project(model).state
-    rows = [(label, state.classes[label].domain, len(state.classes[label].examples)) for label in state.labels]
+    rows = [(label, state.classes[label].domain, state.classes[label].count) for label in state.labels]
     _print_look_alikes(state)
     if as_json:
         print_json([{"label": label, "domain": domain, "images": shots} for label, domain, shots in rows])
@@ -134,8 +135,9 @@ def _facts(project: Project) -> dict[str, Any]:
         "space": state.space.fingerprint or "unknown",
         "dimension": state.space.dimension,
         "classes": len(state.labels),
-        "images": len(state.examples),
+        "images": state.n_images,
         "bytes": project.path.stat().st_size,
+        "sealed": describe(state),
         "undo_steps": sum(entry.undoable for entry in state.history),
         "look_alikes": look_alikes(state),
         "parameters": state.classifier.get_params(deep=False),
@@ -145,7 +147,7 @@ def _facts(project: Project) -> dict[str, Any]:
 
 def _counts(state: State, domain: str) -> dict[str, int]:
     labels = state.domains[domain]
-    return {"classes": len(labels), "images": sum(len(state.classes[label].examples) for label in labels)}
+    return {"classes": len(labels), "images": sum(state.classes[label].count for label in labels)}
 
 
 def _entry(entry: HistoryEntry) -> dict[str, Any]:

@@ -209,6 +209,7 @@ def _means(entries: Sequence[Variety] | Sequence[Drift]) -> list[float]:
 
 def _learned(records: Records, own: npt.NDArray[np.bool_]) -> Floats:
     """Return every sample of the classes `own`."""
+    records.check_samples("measure what pulls at its learned images")
     return np.concatenate([records.ordered[at].samples.rows for at in np.flatnonzero(own)])
 
 

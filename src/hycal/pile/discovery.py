@@ -178,6 +178,7 @@ class _LearnedSpace:
     @classmethod
     def of(cls, records: Records, strange: Doubles) -> _LearnedSpace:
         """Return the space of learned classes; `strange` is the mean of the images that fit none."""
+        records.check_samples("compare groups with learned images")
         samples = [record.samples.rows.astype(np.float64) for record in records.ordered]
         deviations = np.concatenate([own - own.mean(axis=0) for own in samples])
         v, d = len(deviations) - len(samples), records.width

@@ -67,6 +67,7 @@ def suggest(X: npt.ArrayLike, most: int, classifier: IncrementalClassifier | Non
     w = np.ones(len(x)) if len(x) < len(rows) else weights  # what was drawn by its weight has it in its number
     covering = _Covering(x, w)
     if learned is not None:
+        learned.records_.check_samples("say which images are unlike the learned ones")
         for record in learned.records_.ordered:
             covering.cover(record.samples.rows)
         return order[crowd[covering.pick(most, np.arange(len(x)))]]

@@ -130,6 +130,7 @@ def advise(state: State) -> Advice:
     The model is derived at most five times without some of its images. Classes of one image, or of near-duplicates
     alone, are not judged: without them the class would not exist.
     """
+    state.classifier.records_.check_samples("judge its learned images")
     if len(state.labels) < 2:
         raise HyCalError("Advice needs two classes at least, or nothing can be mistaken. Learn another class first.")
     records = state.classifier.records_

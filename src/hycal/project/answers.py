@@ -162,7 +162,7 @@ def _evidence(state: State, queries: Floats, row: int, column: int, found: Score
     class_ = state.classes[label]
     neighbours = nearest(queries[row], label, class_, NEIGHBOURS)
     if found is None:
-        return Evidence(len(class_.examples), neighbours)
+        return Evidence(class_.count, neighbours)
     parts = tuple(
         EvidencePart(
             part.name,
@@ -172,7 +172,7 @@ def _evidence(state: State, queries: Floats, row: int, column: int, found: Score
         )
         for part in found.parts
     )
-    return Evidence(len(class_.examples), neighbours, found.quantity, parts)
+    return Evidence(class_.count, neighbours, found.quantity, parts)
 
 
 _NOTHING = 1e-9
@@ -183,10 +183,10 @@ def class_map(state: State) -> dict[Label, tuple[float, float]]:
 
     Equal models have equal maps. It takes O(C d² + d³), whatever the number of images.
     """
-    labels = [label for label in state.labels if state.classes[label].examples]
+    labels = [label for label in state.labels if state.classes[label].count]
     if not labels:
         return {}
-    means = np.stack([state.classes[label].rows.mean(axis=0, dtype=np.float64) for label in labels])
+    means = np.stack([state.classes[label].record.mean for label in labels])
     means -= means.mean(axis=0)
     _, axes = np.linalg.eigh(means.T @ means)
     points = means @ axes[:, :-3:-1]

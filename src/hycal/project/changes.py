@@ -112,15 +112,9 @@ def forget(state: State, target: Target) -> Change:
 
 def rename(state: State, old: Target, new: str) -> Change:
     """Rename a class, or every class of a domain. Predictions change only in that name."""
-    names = _new_names(state, old, new)
+    names = new_names(state, old, new)
     if all(label == renamed for label, renamed in names.items()):
         return state, _unchanged(state, "rename", f"{old.name} has that name already")
-    same = own_labels(state, names.values())
-    taken = [same[label] for label in names.values() if same[label] in state.classes and same[label] not in names]
-    if taken:
-        raise HyCalError(
-            f"{taken[0]!r} exists already, so nothing was renamed. Choose another name, or forget it first."
-        )
     changes: dict[Label, ClassExamples | None] = dict.fromkeys(names)
     for label, renamed in names.items():
         changes[renamed] = replace(state.classes[label], domain=split_label(renamed)[0])
@@ -201,14 +195,14 @@ def _normal_names(texts: Mapping[str, Floats] | None) -> dict[str, Floats]:
 
 def _class_with(state: State, label: Label, examples: Sequence[Example], texts: Mapping[str, Floats]) -> ClassExamples:
     check_label(label)
-    _check_rows(state, examples)
+    check_rows(state, examples)
     old = state.classes.get(label)
     if old is not None:
         return old.with_examples(examples)
     return ClassExamples.of(split_label(label)[0], examples, texts.get(str(label)))
 
 
-def _check_rows(state: State, examples: Sequence[Example]) -> None:
+def check_rows(state: State, examples: Sequence[Example]) -> None:
     """Refuse embeddings that are not unit rows of the project's space: a file with them could not be read."""
     for example in examples:
         row = example.row
@@ -243,7 +237,8 @@ def _text(state: State, label: Label) -> Floats | None:
     return None if class_ is None else class_.text
 
 
-def _new_names(state: State, old: Target, new: str) -> dict[Label, str]:
+def new_names(state: State, old: Target, new: str) -> dict[Label, str]:
+    """Return the new label of each class of `old`; none may be that of another class."""
     if old.kind == "image":
         raise HyCalError("Only a class or a domain has a name to change; an image is known by its content.")
     new = normal_name(new)
@@ -257,6 +252,12 @@ def _new_names(state: State, old: Target, new: str) -> dict[Label, str]:
         names = {label: class_label(new, split_label(label)[1]) for label in state.domains[old.name]}
     for renamed in names.values():
         check_length(renamed)
+    same = own_labels(state, names.values())
+    taken = [same[label] for label in names.values() if same[label] in state.classes and same[label] not in names]
+    if taken:
+        raise HyCalError(
+            f"{taken[0]!r} exists already, so nothing was renamed. Choose another name, or forget it first."
+        )
     return names
 
 

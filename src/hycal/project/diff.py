@@ -73,7 +73,7 @@ def _settings(state: State) -> dict[str, str]:
 
 
 def _missing(state: State, other: State) -> dict[Label, int]:
-    return {label: len(state.classes[label].examples) for label in state.labels if label not in other.classes}
+    return {label: state.classes[label].count for label in state.labels if label not in other.classes}
 
 
 def _change(first: State, second: State, label: Label) -> ClassChange:

@@ -84,7 +84,7 @@ def best_labels(
 def evaluate(state: State, answers: Iterable[tuple[Label, Label]]) -> Evaluation:
     """Compare (truth, answer) pairs, all labels of the model."""
     found = Counter(answers)
-    shots = {label: len(state.classes[label].examples) for label, _ in found}
+    shots = {label: state.classes[label].count for label, _ in found}
     return Evaluation(
         overall=_score(found),
         by_domain=_grouped(found, lambda label: state.classes[label].domain),

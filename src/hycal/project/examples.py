@@ -72,6 +72,11 @@ class ClassExamples:
         return ClassRecord(ClassSamples(rows), self.domain, self.text)
 
     @property
+    def count(self) -> int:
+        """Images learned; a sealed class counts them and has none."""
+        return self.record.count
+
+    @property
     def rows(self) -> Floats:
         """Embeddings, shape (K, d); K is 0 for a class that has a text only."""
         return self.record.samples.rows
@@ -79,10 +84,13 @@ class ClassExamples:
     @cached_property
     def digest(self) -> bytes:
         """SHA-256 of what the classifier learns of the class."""
-        head = json.dumps([self.domain, len(self.examples), self.text is not None], ensure_ascii=False)
+        head = json.dumps([self.domain, self.count, self.text is not None], ensure_ascii=False)
         digest = hashlib.sha256(f"{head}\n".encode())
         for example in self.examples:
             digest.update(example.row.tobytes())
+        if self.record.moments is not None:
+            for part in (self.record.moments.centre, self.record.moments.mean, self.record.moments.factor):
+                digest.update(part.tobytes())
         if self.text is not None:
             digest.update(self.text.tobytes())
         return digest.digest()

@@ -131,6 +131,7 @@ def change_method(state: State, method: str) -> Change:
 
 def _under(state: State, method: str) -> tuple[State, State]:
     """Return an empty project of `method`, and the same with the images of `state`."""
+    state.classifier.records_.check_samples("be changed to another method")
     has_text = all(class_.text is not None for class_ in state.classes.values())
     empty = empty_state(state.space, has_text=has_text, method=method)
     images = {label: class_.examples for label, class_ in state.classes.items()}
@@ -143,6 +144,7 @@ def trials(state: State, methods: Iterable[str]) -> Iterator[Trial]:
     The images of classes of two or more are judged by models that never saw them, near-duplicates together. The best of
     many methods is partly best by chance, so its accuracy is a little optimistic.
     """
+    state.classifier.records_.check_samples("be compared with other methods")
     counts = [len(class_.examples) for class_ in state.classes.values()]
     if len(counts) < 2 or max(counts) < 2:
         raise HyCalError(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from hycal.base import IncrementalClassifier
 from hycal.classifiers.loader import load_classifier
 from hycal.errors import MovedOnError
-from hycal.project import changes, reversals
+from hycal.project import changes, reversals, sealed
 from hycal.project.changes import Arrival, Receipt
 from hycal.project.examples import Example
 from hycal.project.journal import journal_of
@@ -39,7 +40,7 @@ class Project(StateFile):
 
     def learn(self, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Receipt:
         """Learn images; see `hycal.project.changes.learn`."""
-        return self.change(lambda state: changes.learn(state, arrivals, texts))
+        return self.change(lambda state: operations(state).learn(state, arrivals, texts))
 
     def correct(self, example: Example, label: str, texts: Mapping[str, Floats] | None = None) -> Receipt:
         """Learn an image as `label`, and as no other class; see `hycal.project.changes.correct`."""
@@ -48,7 +49,9 @@ class Project(StateFile):
     def forget(self, name: str | bytes) -> Receipt:
         """Forget a class, a domain or an image, by name, or an image by its content hash."""
         return self.change(
-            lambda state: changes.forget(state, image(state, name) if isinstance(name, bytes) else find(state, name))
+            lambda state: operations(state).forget(
+                state, image(state, name) if isinstance(name, bytes) else find(state, name)
+            )
         )
 
     def forget_for_good(self, name: str | bytes, erase: Callable[[set[bytes]], None] = lambda lost: None) -> Receipt:
@@ -67,6 +70,8 @@ class Project(StateFile):
         """
 
         def step(state: State) -> tuple[State, Receipt]:
+            if state.sealed:
+                return sealed.forget(state, find(state, name.hex() if isinstance(name, bytes) else name))
             following, receipt = reversals.forget_for_good(state, name.hex() if isinstance(name, bytes) else name)
             erase(lost_images(state, following))
             return following, receipt
@@ -75,7 +80,7 @@ class Project(StateFile):
 
     def rename(self, old: str, new: str) -> Receipt:
         """Rename a class or a domain."""
-        return self.change(lambda state: changes.rename(state, find(state, old), new))
+        return self.change(lambda state: operations(state).rename(state, find(state, old), new))
 
     def change_method(self, method: str) -> Receipt:
         """Derive the model by another method from now on; see `hycal.project.methods.change_method`."""
@@ -110,7 +115,12 @@ class Project(StateFile):
 
     def merge(self, other: State) -> Receipt:
         """Learn every image of another project."""
-        return self.change(lambda state: changes.merge(state, other))
+        return self.change(lambda state: operations(state).merge(state, other))
+
+
+def operations(state: State) -> Any:
+    """Return what can be done to a model: the functions of `changes`, or those of `sealed` if it is."""
+    return sealed if state.sealed else changes
 
 
 def _check_same(state: State, only_if: str | None, advice: str) -> None:

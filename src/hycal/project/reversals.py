@@ -19,6 +19,7 @@ from hycal.project.state import (
     last_undoable,
     now,
 )
+from hycal.state.sealed import refuse
 
 
 def undo(state: State, *, expected: str | None = None, when: str = "") -> Change:
@@ -27,6 +28,8 @@ def undo(state: State, *, expected: str | None = None, when: str = "") -> Change
     If `expected` is given, only if it names that change; so an undo that is sent again reverses nothing else.
     """
     entry = last_undoable(state.history)
+    if state.sealed:
+        refuse("undo a change")
     if entry is None or entry.undo is None:
         raise HyCalError("There is nothing to undo: no change was made yet, or the undo data is gone.")
     _check_expected(entry, expected, "undo")

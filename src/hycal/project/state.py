@@ -18,6 +18,7 @@ from typing import Any
 from hycal.base import IncrementalClassifier
 from hycal.project.examples import ClassExamples, Example
 from hycal.state.records import Records
+from hycal.state.sealed import refuse, shared_bytes
 from hycal.validation import Label
 
 UNDO_DEPTH = 20
@@ -211,7 +212,12 @@ class State:
     @property
     def n_images(self) -> int:
         """Number of learned images; copies of an image count each."""
-        return sum(len(class_.examples) for class_ in self.classes.values())
+        return sum(class_.count for class_ in self.classes.values())
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the model is sealed: then its classes have no images."""
+        return self.classifier.sealed_
 
     @cached_property
     def hash(self) -> str:
@@ -221,6 +227,8 @@ class State:
         digest = hashlib.sha256(json.dumps(head, sort_keys=True, ensure_ascii=False).encode())
         for label in self.labels:
             digest.update(b"\n" + json.dumps(label, ensure_ascii=False).encode() + b"\n" + self.classes[label].digest)
+        for part in shared_bytes(classifier.records_):
+            digest.update(part)
         return digest.hexdigest()
 
     @property
@@ -249,6 +257,8 @@ class State:
 
         The history stays.
         """
+        if self.sealed:
+            refuse("change images one by one, undo a change, or be changed to another method")
         classes = {**self.classes, **changes}
         kept = {label: class_ for label, class_ in classes.items() if class_ is not None}
         records = Records({label: class_.record for label, class_ in kept.items()}, self.memo if memo is None else memo)

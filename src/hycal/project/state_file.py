@@ -21,6 +21,7 @@ from hycal.project.journal import append, frame_of, journal_of, read_journal, re
 from hycal.project.state import State, lost_images
 from hycal.storage import model_file
 from hycal.storage.atomic import clear_drafts, real_file, sync_folder
+from hycal.storage.codec import rounded
 from hycal.storage.locks import SECONDS_TO_WAIT, LockedError, hold_lock
 
 T = TypeVar("T")
@@ -70,14 +71,14 @@ class StateFile:
         self._kind = self._seen.state.kind
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], state: State) -> Self:
+    def create(cls, path: str | os.PathLike[str], state: State, *, precision: str = "single") -> Self:
         """Write a new project file that holds `state`; an existing file is never replaced."""
         target = real_file(Path(path))
         check_folder(target)
         with hold_lock(target):
             if target.exists():
                 raise HyCalError(f"{target} exists already and is not replaced. Choose another name, or remove it.")
-            _write_first(target, state)
+            _write_first(target, state, precision)
         return cls(target)
 
     @property
@@ -167,7 +168,8 @@ class StateFile:
                 self._settle()
             following, result = step(before)
             if following is not before:
-                appends = self._appends and not whole and following.kind == before.kind  # frames hold no methods
+                same = following.kind == before.kind and not following.sealed  # frames hold no methods, and no moments
+                appends = self._appends and not whole and same
                 with self._refreshing:  # else a reader would think that another process wrote the file
                     self._append(following) if appends and self.exists else self._write(following)
         return result
@@ -284,10 +286,10 @@ class _Seen:
     used: int = 0
 
 
-def _write_first(path: Path, state: State) -> None:
+def _write_first(path: Path, state: State, precision: str = "single") -> None:
     """Write the first file of a project. A journal that a removed project left must not be replayed on it."""
     journal_of(path).unlink(missing_ok=True)
-    model_file.write(path, project_content(state))
+    model_file.write(path, rounded(project_content(state), precision))
 
 
 def _stamp(path: Path) -> _Stamp:

@@ -124,7 +124,7 @@ def _describe_class(state: State, label: Label) -> ClassOut:
         "label": label,
         "domain": class_.domain,
         "name": split_label(label)[1],
-        "shots": len(class_.examples),
+        "shots": class_.count,
         "images": [example.identity for example in class_.examples[:_SHOWN]],
     }
     return ClassOut.model_validate(fields)

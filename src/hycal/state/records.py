@@ -211,6 +211,9 @@ class Records:
                 f"encoder that embeds class names, in Python from text={{label: vector}}; without them {instead}."
             )
 
+    def check_samples(self, needed_to: str) -> None:
+        """Raise if the samples are not kept, which are `needed_to` do something; only a sealed table has none."""
+
     def check_seen(self, method: str) -> None:
         """Raise if a class has no samples, where `method` learns from samples alone."""
         unseen = self.unseen

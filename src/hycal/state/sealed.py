@@ -11,7 +11,7 @@ a line break and a number where it was found.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
@@ -170,13 +170,27 @@ class SealedRecords(Records):
         return replace(self, by_label=kept, group_of=group_of, spreads=spreads, weights=weights)
 
     def rename(self, names: Mapping[Label, Label], domains: Mapping[Label, str]) -> SealedRecords:
-        """Return the table with new labels, and new names of domains by old label; groups stay as they are."""
+        """Return the table with new labels, and new names of domains by old label.
+
+        A group whose domain got a new name follows it; a class that moves to another domain stays in its group.
+        """
         by_label = {
             names.get(label, label): replace(record, domain=domains.get(label, record.domain))
             for label, record in self.by_label.items()
         }
+        moved: defaultdict[str, set[str]] = defaultdict(set)
+        for label, record in self.by_label.items():
+            moved[self.group_of[label]].add(domains.get(label, record.domain))
+        keys = {
+            key: next(iter(to)) if len(to) == 1 and _FOUND not in key and not to & {*moved} else key
+            for key, to in moved.items()
+        }
         return replace(
-            self, by_label=by_label, group_of={names.get(label, label): key for label, key in self.group_of.items()}
+            self,
+            by_label=by_label,
+            group_of={names.get(label, label): keys[key] for label, key in self.group_of.items()},
+            spreads={keys[key]: spread for key, spread in self.spreads.items()},
+            weights={keys[key]: each for key, each in self.weights.items()},
         )
 
     def _grown(self, label: Label, step: Step) -> ClassRecord:
@@ -278,6 +292,10 @@ class SealedRecords(Records):
         """Refuse: no sample is left to take back."""
         refuse("take back single images; it can forget a whole class")
 
+    def check_samples(self, needed_to: str) -> Never:
+        """Refuse what needs samples."""
+        refuse(needed_to)
+
     def stacked(self) -> Never:
         """Refuse: there are no samples."""
         refuse("hold images out, be tuned, or be changed to another method")
@@ -289,6 +307,15 @@ def refuse(what: str) -> Never:
         f"This model is sealed: it has no embeddings of single images, so it cannot {what}. Nothing was changed. Use "
         "the model that it was sealed from."
     )
+
+
+def shared_bytes(records: Records) -> Iterator[bytes]:
+    """Yield what a sealed table has beside its classes, for a hash; nothing of one that is not sealed."""
+    if isinstance(records, SealedRecords):
+        for key, spread in sorted(records.spreads.items()):
+            yield f"{key}\n{spread.freedom}\n".encode() + spread.factor.tobytes()
+        for name, numbers in sorted({**records.weights, **records.numbers}.items()):
+            yield f"{name}\n".encode() + np.asarray(numbers, np.float64).tobytes()
 
 
 def found_key(domain: str, number: int) -> str:

@@ -1,0 +1,136 @@
+"""Sealed projects: a model without images, and what can be done to it. It keeps a history, and no undo."""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hycal.base import IncrementalClassifier
+from hycal.errors import HyCalError
+from hycal.project.changes import Arrival, Change, Receipt, check_rows, describe_counts, new_names
+from hycal.project.examples import ClassExamples
+from hycal.project.labels import check_class_name, split_label
+from hycal.project.lookup import Target, own_labels
+from hycal.project.state import HistoryEntry, State, append_entry, now
+from hycal.state.sealed import SealedRecords, refuse
+from hycal.validation import Floats, Label, check_one_kind, normal_name
+
+_KEEPS = {
+    "means": "counts and means of classes",
+    "groups": "counts and means of classes, and the scatter of each domain",
+    "classes": "counts, means and covariances of classes",
+}
+
+
+def seal(state: State) -> State:
+    """Return the project sealed: no images, names, thumbnails or history."""
+    return replace(_state(state, state.classifier.seal()), history=(), version=0)
+
+
+def describe(state: State) -> str:
+    """Return what a sealed model holds; "no" of another one."""
+    records = state.classifier.records_
+    if not isinstance(records, SealedRecords):
+        return "no"
+    exposed = len(exposed_classes(records))
+    few = f"; images of {exposed:,} of {len(records.labels):,} classes could be computed from that" if exposed else ""
+    return f"{_KEEPS[records.keeps]}{few}"
+
+
+def exposed_classes(records: SealedRecords) -> list[Label]:
+    """Return the classes whose embeddings can be computed from what is kept, since they are so few.
+
+    The mean of one image is the image. N unit rows of v degrees of freedom are known but for a rotation of v
+    dimensions, which has v (v - 1)/2 angles, and their lengths are N equations.
+    """
+    single = {label for label in records.labels if records.by_label[label].count == 1}
+    parts: defaultdict[str, list[Label]] = defaultdict(list)
+    for label in records.labels:
+        shared = records.group_of[label] in records.spreads
+        parts[records.group_of[label] if shared else f"{records.group_of[label]}\n{label}"].append(label)
+    for members in parts.values() if records.keeps != "means" else ():
+        N = sum(records.by_label[label].count for label in members)
+        v = N - len(members)
+        if v * (v - 1) / 2 <= N and v <= records.width:
+            single |= set(members)
+    return sorted(single)
+
+
+def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Change:
+    """Learn images. One that was learned before counts twice: a sealed model does not know its images."""
+    own = own_labels(state, (arrival.label for arrival in arrivals))
+    by_label: defaultdict[Label, list[Floats]] = defaultdict(list)
+    for arrival in arrivals:
+        if own[arrival.label] not in state.classes:
+            check_class_name(str(own[arrival.label]))
+        by_label[own[arrival.label]].append(arrival.example.row)
+    check_rows(state, [arrival.example for arrival in arrivals])
+    check_one_kind([*state.classes, *by_label])
+    named = {normal_name(name): text for name, text in (texts or {}).items()}
+    classifier = copy.copy(state.classifier)
+    domains: defaultdict[str, list[Label]] = defaultdict(list)
+    for label in by_label:
+        domains[state.classes[label].domain if label in state.classes else split_label(label)[0]].append(label)
+    for domain, labels in sorted(domains.items()):
+        X, y = (
+            np.concatenate([by_label[label] for label in labels]),
+            [label for label in labels for _ in by_label[label]],
+        )
+        new = {label: named[str(label)] for label in labels if label not in state.classes and str(label) in named}
+        classifier.partial_fit(X, y, domain=domain, text=new)
+    return _changed(state, classifier, "learn", {label: len(rows) for label, rows in by_label.items()})
+
+
+def correct(state: State, *_: object) -> Change:
+    """Refuse."""
+    refuse("correct single images")
+
+
+def forget(state: State, target: Target) -> Change:
+    """Forget classes. Their part of a scatter that they share with others stays."""
+    if target.kind == "image":
+        refuse("forget single images")
+    counts = {label: state.classes[label].count for label in target.images}
+    if len(counts) == len(state.classes):
+        raise HyCalError("A sealed model keeps its last class. Nothing was changed; remove the file instead.")
+    return _changed(state, copy.copy(state.classifier).forget(list(counts)), "forget", counts)
+
+
+def rename(state: State, old: Target, new: str) -> Change:
+    """Rename a class, or every class of a domain."""
+    names = new_names(state, old, new)
+    records = state.classifier.records_
+    assert isinstance(records, SealedRecords)
+    renamed = records.rename(names, {label: split_label(name)[0] for label, name in names.items()})
+    counts: dict[Label, int] = {name: state.classes[label].count for label, name in names.items()}
+    memo = state.classifier.rename_memo(state.memo, names)
+    return _changed(state, state.classifier.with_records(renamed.with_memo(memo)), "rename", counts)
+
+
+def merge(state: State, other: State) -> Change:
+    """Learn all that another model learned, sealed or not. An image that both know counts twice."""
+    counts = {own: other.classes[label].count for label, own in own_labels(state, other.classes).items()}
+    return _changed(state, copy.copy(state.classifier).merge(other.classifier), "merge", counts)
+
+
+def _state(state: State, classifier: IncrementalClassifier) -> State:
+    records = classifier.records_.by_label
+    return replace(
+        state,
+        classifier=classifier,
+        classes={label: ClassExamples.of_record(record, ()) for label, record in records.items()},
+    )
+
+
+def _changed(state: State, classifier: IncrementalClassifier, action: str, counts: Mapping[Label, int]) -> Change:
+    """Return the state of the changed classifier, with an entry that no undo reverses."""
+    following, what, number = _state(state, classifier), describe_counts(counts), state.version + 1
+    entry = HistoryEntry(now(), action, what, state.hash, following.hash, None, number)
+    recorded = following.with_history(append_entry(state.history, entry), version=number)
+    return recorded, Receipt(
+        action, what, state.hash, following.hash, counts, undoable=False, touched=tuple(counts), change=entry.id
+    )

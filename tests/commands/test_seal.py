@@ -1,0 +1,127 @@
+"""`hycal seal`: a copy without images, and what can be done with it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from hycal import load
+from hycal.project import Project
+from tests.support.commands import hycal, hycal_error, hycal_json
+
+
+@pytest.fixture(scope="session")
+def plain(learned, shared_cache, photos, tmp_path_factory):
+    """A model of a method that leaves nothing out when it is sealed."""
+    path = tmp_path_factory.mktemp("plain") / "digits.hycal"
+    hycal("learn", path, photos / "low", "--method", "SLDA", "--cache", shared_cache / "embeddings")
+    return path
+
+
+@pytest.fixture(scope="session")
+def shared_small(plain, tmp_path_factory):
+    path = tmp_path_factory.mktemp("sealed") / "small.hycal"
+    hycal("seal", plain, "--out", path)
+    return path
+
+
+@pytest.fixture
+def small(shared_small, tmp_path):
+    return shutil.copy(shared_small, tmp_path / "small.hycal")
+
+
+def test_it_holds_no_name_thumbnail_key_or_history(plain, small, photos):
+    opened, sealed = Project(plain).state, Project(small).state
+    content = small.read_bytes()
+    assert len(opened.examples) == 18 and not sealed.examples and not sealed.history
+    for example in opened.examples:
+        for part in (example.row.tobytes(), example.key, example.name.encode(), example.thumbnail[:64]):
+            assert part in plain.read_bytes() and part not in content
+
+
+def test_it_answers_as_before(plain, small, photos):
+    said = [hycal("predict", path, photos / "test", "--json").splitlines() for path in (plain, small)]
+    before, after = ([json.loads(line) for line in lines] for lines in said)
+    assert before and [image["answers"][0]["label"] for image in before] == [
+        image["answers"][0]["label"] for image in after
+    ]
+    for one, other in zip(before, after, strict=True):
+        for mine, theirs in zip(one["answers"], other["answers"], strict=True):
+            assert theirs["probability"] == pytest.approx(mine["probability"], abs=1e-4)
+
+
+def test_info_and_classes_say_what_it_holds(small):
+    facts = hycal_json("info", small)
+    assert facts["sealed"].startswith("counts and means of classes, and the scatter of each domain")
+    assert facts["images"] == 18 and facts["domains"] == {"low": {"classes": 3, "images": 18}}
+    assert "sealed     counts and means" in hycal("info", small)
+    assert [row["images"] for row in hycal_json("classes", small)] == [6, 6, 6]
+
+
+def test_info_says_of_an_open_model_that_it_is_not_sealed(plain):
+    assert hycal_json("info", plain)["sealed"] == "no"
+
+
+def test_it_learns_forgets_renames_and_merges(plain, small, photos, shared_cache, tmp_path):
+    cache = ("--cache", shared_cache / "embeddings")
+    learned = hycal_json("learn", small, photos / "high", "--domain", "tall", *cache)
+    assert learned["images"] == {"tall/7": 6, "tall/8": 6, "tall/9": 6} and learned["changed"]
+    hycal(
+        "learn", plain_copy := shutil.copy(plain, tmp_path / "open.hycal"), photos / "high", "--domain", "tall", *cache
+    )
+    queries = [example.row for example in Project(plain_copy).state.examples[:5]]
+    expected = load(plain_copy).predict_proba(queries)
+    scores, found = load(plain_copy).decision_function(queries), load(small).decision_function(queries)
+    assert found == pytest.approx(scores, abs=1e-4 * abs(scores).max()) and expected.shape == (5, 6)
+    hycal("rename", small, "low", "short")
+    assert "has no undo" in hycal("forget", small, "short/0", "--yes")
+    assert load(small).classes_.tolist() == ["short/1", "short/2", "tall/7", "tall/8", "tall/9"]
+    assert {*load(small).records_.spreads} == {"short", "tall"}
+    hycal("merge", small, plain_copy, "--out", tmp_path / "both.hycal")
+    assert load(tmp_path / "both.hycal").counts_.tolist() == [6, 6, 6, 6, 6, 12, 12, 12]
+    assert [entry["action"] for entry in hycal_json("info", small)["history"]] == ["learn", "rename", "forget"]
+
+
+REFUSED = {
+    "undo": ("undo", "MODEL"),
+    "correct": ("correct", "MODEL", "IMAGE", "low/1"),
+    "remake": ("remake", "MODEL", "NCM"),
+    "methods": ("methods", "MODEL"),
+    "advise": ("advise", "MODEL"),
+    "suggest": ("suggest", "MODEL", "FOLDER"),
+}
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_what_needs_single_images_is_refused_with_the_reason(command, small, photos):
+    before, image = small.read_bytes(), min((photos / "low" / "0").iterdir())
+    words = {"MODEL": small, "IMAGE": image, "FOLDER": photos / "test" / "low"}
+    said = hycal_error(*(words.get(word, word) for word in REFUSED[command]))
+    assert "sealed: it has no embeddings of single images" in said
+    assert small.read_bytes() == before
+
+
+def test_the_last_class_stays(small):
+    assert "keeps its last class" in hycal_error("forget", small, "low", "--yes")
+
+
+def test_a_method_that_cannot_be_sealed_says_why(model, tmp_path):
+    hycal("remake", model, "RanPAC")
+    assert "Gram matrix" in hycal_error("seal", model, "--out", tmp_path / "small.hycal")
+    assert not (tmp_path / "small.hycal").exists()
+
+
+def test_the_default_method_leaves_its_regression_out_and_says_so(learned, tmp_path):
+    said = hycal_json("seal", learned.path, "--out", tmp_path / "small.hycal", "--half")
+    assert "regression" in said["left_out"] and said["bytes"] < said["bytes_before"]
+    assert load(tmp_path / "small.hycal").sealed_
+    assert "exists already" in hycal_error("seal", learned.path, "--out", tmp_path / "small.hycal")
+
+
+def test_one_image_of_a_class_can_be_computed_and_info_says_so(photos, shared_cache, tmp_path):
+    (tmp_path / "one" / "cat").mkdir(parents=True)
+    shutil.copy(min((photos / "low" / "0").iterdir()), tmp_path / "one" / "cat")
+    hycal("learn", tmp_path / "m.hycal", tmp_path / "one", "--cache", shared_cache / "embeddings")
+    assert "images of 1 of 1 classes could be computed" in hycal("seal", tmp_path / "m.hycal", "--out", tmp_path / "s")
