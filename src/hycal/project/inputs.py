@@ -94,7 +94,7 @@ def to_learn(
     images : Path, optional
         The folder of the images that a file of labels names; by default its own.
     """
-    if is_table(source):
+    if source.is_file() and is_table(source):
         raise HyCalError(
             f"{source} is a table of embeddings, as `hycal embed` writes it, and a project learns images: it keeps the "
             "content hash and thumbnail of each. Learn the folder of the images instead; what was embedded is cached "
