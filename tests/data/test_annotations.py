@@ -112,6 +112,19 @@ def test_the_ground_truth_and_then_the_newest_annotation_come_first(tmp_path):
     assert [item.label for item in found] == ["c", "b", "a"]
 
 
+def test_of_labels_that_differ_the_first_is_learned_and_the_others_have_the_reason(tmp_path):
+    given = [ImageLabel("1.jpg", "z", "late"), ImageLabel("1.jpg", "a", "early"), ImageLabel("1.jpg", "z", "late")]
+    found = list_images(write(tmp_path / "labels.csv", given, "csv"))
+    assert [(item.domain, item.label) for item in found] == [("early", ""), ("late", "z"), ("late", "z")]
+    assert "has the label late/z too" in found[0].problem
+
+
+@pytest.mark.parametrize("form", ["label-studio", "coco"])
+def test_json_keeps_control_characters(tmp_path, form):
+    odd = [ImageLabel("a\x1b\nb\u202e.jpg", "x\ty", "d"), ImageLabel("\udce9.jpg", "z", "d")]
+    assert read_labels(write(tmp_path / "labels.json", odd, form)) == odd
+
+
 def test_an_image_has_one_class(tmp_path):
     both = tasks_file(tmp_path, task([choice("heron", "stork")]))
     (found,) = read_labels(both)
@@ -245,3 +258,20 @@ def test_an_export_that_label_studio_wrote(tmp_path):
         ("photos/blue é,0.png", "colour/blue", "user 1"),
         ("photos/green é,0.png", "green", "user 1"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("form", "place"), [("cvat", "annotations.xml"), ("coco_labels", "annotations/labels_all.json")]
+)
+def test_datumaro_reads_what_is_written_and_writes_what_is_read(tmp_path, form, place):
+    """Where Datumaro is installed, the library of CVAT."""
+    datumaro = pytest.importorskip("datumaro")
+    labels = [ImageLabel("red/1.jpg", "red", "colour"), ImageLabel("2.jpg", "blue", "colour")]
+    for item in labels:
+        image(tmp_path / "in" / "images" / ("" if form == "cvat" else "all") / item.file)
+    (tmp_path / "in" / place).parent.mkdir(exist_ok=True)
+    write(tmp_path / "in" / place, labels, form.partition("_")[0])
+    found = datumaro.Dataset.import_from(str(tmp_path / "in"), form)
+    found.export(str(tmp_path / "out"), form, save_media=False)
+    (again,) = [*(tmp_path / "out").rglob("*.xml"), *(tmp_path / "out").rglob("labels*.json")]
+    assert {(item.file, item.name) for item in read_labels(again)} == {(item.file, item.name) for item in labels}

@@ -259,6 +259,14 @@ def test_a_new_class_joins_the_only_domain_or_that_of_the_control(client, servic
     assert service.state.labels == ("kind/green", "kind/red")
 
 
+def test_a_name_in_another_form_of_unicode_is_taken_back_too(taught, service):
+    start = service.state.hash
+    event(taught, "ANNOTATION_CREATED", 1, "1.png", "colour/cafe\u0301")
+    assert "colour/caf\xe9" in service.state.classes
+    delete(taught, 1)
+    assert service.state.hash == start
+
+
 def test_several_annotations_at_once(taught):
     event(taught, "ANNOTATION_CREATED", 1, "1.png", "red")
     result = [{"type": "choices", "value": {"choices": ["green"]}, "from_name": "kind", "to_name": "img"}]
@@ -282,6 +290,8 @@ def test_other_events_do_nothing(taught, service):
 def test_what_cannot_be_learned_is_refused_with_the_reason(taught, service):
     before = service.state.hash
     assert "2 choices" in event(taught, "ANNOTATION_CREATED", 1, "1.png", "red", "green", status=400)[0]
+    assert "is not a class" in event(taught, "ANNOTATION_CREATED", 1, "1.png", "colour/", status=400)[0]
+    assert "taught nothing" in delete(taught, 1)[0]
     assert "cannot be used" in event(taught, "ANNOTATION_CREATED", 1, "missing.png", "red", status=400)[0]
     assert "send payloads" in taught.post(f"{BASE}/webhook", json={"action": "ANNOTATION_CREATED"}).json()["detail"]
     assert service.state.hash == before

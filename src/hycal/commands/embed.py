@@ -24,8 +24,8 @@ from hycal.commands._options import (
 )
 from hycal.commands._output import FOUND_SOMETHING, print_line, print_skipped, report_errors
 from hycal.data.embedded import embedding_table
-from hycal.data.manifests import ListedImage
 from hycal.data.readers import list_images
+from hycal.data.samples import ListedImage
 from hycal.embedding import Embedded, embed, embed_sharded, write_table
 from hycal.embedding.pipeline import BATCH
 from hycal.embedding.shards import encoder_of_worker

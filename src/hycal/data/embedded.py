@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hycal.data.manifests import ListedImage
-from hycal.data.samples import ImageSet, Sample, Split
+from hycal.data.samples import ImageSet, ListedImage, Sample, Split
 from hycal.embedding.pipeline import embed
 from hycal.embedding.store import Embedded, EmbeddingStore, Skipped, Tick, space_fingerprint
 from hycal.embedding.table import EmbeddingTable

@@ -7,27 +7,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from hycal.data.annotations import ImageLabel, read_labels
-from hycal.data.samples import Split, split_of
-from hycal.embedding.sources import ImageFile, ImageSource
+from hycal.data.samples import ListedImage, split_of
+from hycal.embedding.sources import ImageFile
 from hycal.errors import HyCalError
 from hycal.validation import normal_name
-
-
-@dataclass(frozen=True)
-class ListedImage:
-    """One image with its file name, class, domain and split, "" for what is not known, and why it has no class."""
-
-    source: ImageSource
-    file: str
-    label: str
-    domain: str
-    split: Split
-    problem: str = ""
 
 
 def list_labelled(
@@ -60,6 +48,7 @@ def list_labelled(
         for item in labels
         if not item.predicted and (item.label or item.problem)
     ]
+    found = _first_labels(found)
     if not found:
         predictions = sum(item.predicted for item in labels)
         raise HyCalError(
@@ -68,6 +57,18 @@ def list_labelled(
             + ". Add a line for each image."
         )
     return sorted(found, key=lambda image: image.domain)
+
+
+def _first_labels(images: list[ListedImage]) -> list[ListedImage]:
+    """Return the images, where a second label of a file that differs from its first is a problem."""
+    first: dict[str, tuple[str, str]] = {}
+    kept = []
+    for image in images:
+        own = (image.domain, image.label)
+        known = first.setdefault(image.file, own) if image.label else own
+        differs = f"has the label {'/'.join(known)} too; a model learns one class of an image"
+        kept.append(image if known == own else replace(image, label="", problem=differs))
+    return kept
 
 
 def _inside(root: Path) -> Callable[[Path], bool]:

@@ -27,8 +27,8 @@ import numpy as np
 
 from hycal.data.annotations import SUFFIXES, ImageLabel
 from hycal.data.annotations.rows import read_csv_labels, read_json_lines
-from hycal.data.manifests import ListedImage, list_labelled
-from hycal.data.samples import ImageSet, NamedSample, Sample, Split, from_names, split_of
+from hycal.data.manifests import list_labelled
+from hycal.data.samples import ImageSet, ListedImage, NamedSample, Sample, Split, from_names, split_of
 from hycal.embedding.sources import ImageFile, ImageRow, walk
 from hycal.errors import HyCalError
 from hycal.storage.npz import load_arrays
@@ -115,7 +115,7 @@ def read_folder(root: str | os.PathLike[str]) -> dict[str, ImageSet]:
     """
     base = Path(root)
     listed = list_images(base)
-    found = _labelled_sets(image for image in listed if image.label)
+    found = _labelled_sets(listed)
     if not found:
         raise HyCalError(
             f"The folder {base} has {len(listed)} files but no class folders. Put the images of each class in "
@@ -145,7 +145,8 @@ def _sets(path: Path, outside: bool, read: Callable[[Path], list[ImageLabel]]) -
 def _labelled_sets(images: Iterable[ListedImage]) -> dict[str, ImageSet]:
     found: dict[str, list[NamedSample]] = defaultdict(list)
     for image in images:
-        found[image.domain].append((image.source, image.label, image.split))
+        if image.label:
+            found[image.domain].append((image.source, image.label, image.split))
     return {domain: from_names(domain, entries) for domain, entries in sorted(found.items())}
 
 

@@ -38,6 +38,18 @@ def split_of(name: str) -> Split | None:
 
 
 @dataclass(frozen=True)
+class ListedImage:
+    """One image with its file name, class, domain and split, "" for what is not known, and why it has no class."""
+
+    source: ImageSource
+    file: str
+    label: str
+    domain: str
+    split: Split
+    problem: str = ""
+
+
+@dataclass(frozen=True)
 class Sample:
     """One image, the position of its class in `ImageSet.class_names`, and its split ("" for none)."""
 

@@ -7,6 +7,7 @@ annotation labels, and the label that the image had before. It has hashes of ima
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +39,7 @@ class AnnotatedImage:
 
 
 class Ledger:
-    """The annotations of one model, in a file that is written at every change.
+    """The annotations of one model, in a file that is written at every change; safe to share between threads.
 
     Parameters
     ----------
@@ -48,38 +49,45 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._changing = threading.Lock()
         self._images: dict[str, AnnotatedImage] = _read(path)
         self._image_of = {key: image for image, found in self._images.items() for key in found.labels}
 
     def find(self, annotation: str) -> tuple[str, AnnotatedImage] | None:
         """Return the image of an annotation, by its hash, with all its labels; None if it is not known."""
-        image = self._image_of.get(annotation)
-        return None if image is None else (image, self._images[image])
+        with self._changing:
+            image = self._image_of.get(annotation)
+            return None if image is None else (image, self._images[image])
 
     def add(self, annotation: str, image: str, label: str, before: str | None) -> None:
         """Note that an annotation gives an image this label; `before` counts for the first annotation of an image."""
-        found = self._images.get(image, AnnotatedImage(before)).without(annotation)
-        found.labels[annotation] = label
-        self._images[image] = found
-        self._image_of[annotation] = image
-        self._write()
+        with self._changing:
+            found = self._images.get(image, AnnotatedImage(before)).without(annotation)
+            found.labels[annotation] = label
+            self._images[image] = found
+            self._image_of[annotation] = image
+            self._write()
 
     def remove(self, annotation: str) -> None:
         """Forget an annotation."""
-        image = self._image_of.pop(annotation)
-        self._images[image] = self._images[image].without(annotation)
-        if not self._images[image].labels:
-            del self._images[image]
-        self._write()
+        with self._changing:
+            image = self._image_of.pop(annotation, None)
+            if image is None:  # its image was forgotten for good meanwhile
+                return
+            self._images[image] = self._images[image].without(annotation)
+            if not self._images[image].labels:
+                del self._images[image]
+            self._write()
 
     def drop(self, images: Iterable[bytes]) -> None:
         """Forget images that were forgotten for good."""
-        gone = {image.hex() for image in images} & set(self._images)
-        for image in gone:
-            for annotation in self._images.pop(image).labels:
-                del self._image_of[annotation]
-        if gone:
-            self._write()
+        with self._changing:
+            gone = {image.hex() for image in images} & set(self._images)
+            for image in gone:
+                for annotation in self._images.pop(image).labels:
+                    del self._image_of[annotation]
+            if gone:
+                self._write()
 
     def keep(self, images: Iterable[bytes]) -> None:
         """Forget all images but these: what a model does not have cannot be taken back."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hycal.data.annotations.image_label import parse_xml
 from hycal.errors import HyCalError
 from hycal.project import State
-from hycal.project.labels import class_label, split_label
-from hycal.project.lookup import class_called, look_up_class
+from hycal.project.labels import check_class_name, class_label, split_label
+from hycal.project.lookup import class_called, look_up_class, own_labels
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,15 @@ class Interface:
     def label(self, state: State, choice: str) -> str:
         """Return the class that a choice means. A new one without a domain joins the only domain, or the control's."""
         found = None if "/" in choice else look_up_class(state, choice)
-        if "/" in choice or found is not None:
-            return choice if found is None else found.name
+        if found is not None:
+            return found.name
         domains = [domain for domain in state.domains if domain]
-        return class_label(domains[0] if len(domains) == 1 else self.control, choice)
+        domain = domains[0] if len(domains) == 1 else self.control
+        label = choice if "/" in choice else class_label(domain, choice)
+        own = str(own_labels(state, [label])[label])
+        if own not in state.classes:
+            check_class_name(own)
+        return own
 
 
 def read_interface(config: str) -> Interface:

@@ -67,7 +67,7 @@ def write_coco(labels: Sequence[ImageLabel], size_of: SizeOf) -> bytes:
     for number, (file, own) in enumerate(by_image(labels).items(), start=1):
         size = size_of(file)
         sized = {} if size is None else {"width": size[0], "height": size[1]}
-        box = {} if size is None else {"bbox": [0, 0, *size], "area": size[0] * size[1]}
+        box = {} if size is None else {"bbox": [0, 0, *size], "area": size[0] * size[1], "segmentation": []}
         images.append({"id": number, "file_name": file, **sized})
         for item in own:
             score = {"score": 0.0 if item.confidence is None else item.confidence} if item.predicted else {}
