@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hycal.encoders.encoder import TowerEncoder
+from hycal.pile import search
 from hycal.project import Project
 from tests.support.commands import hycal, hycal_error, hycal_json
 
@@ -25,6 +27,14 @@ def test_images_of_a_class(learned, photos):
     found = hycal_json("find", learned.path, photos / "low", "low/2", "--most", 6)
     assert found["kind"] == "class" and all(item["file"].startswith("2/") for item in found["images"])
     assert hycal("find", learned.path, photos / "low", "low/2", "--most", 1, "-q").strip().endswith("%")
+
+
+def test_images_that_fit_no_class_are_marked(learned, photos, monkeypatch):
+    monkeypatch.setattr(search, "unlike_anything", lambda rows, classifier: np.arange(len(rows)) == 1)
+    found = hycal_json("find", learned.path, photos / "low", "low/2", "--most", 3)["images"]
+    assert [item["unknown"] for item in found] == [False, True, False]
+    lines = hycal("find", learned.path, photos / "low", "low/2", "--most", 3, "-q").splitlines()
+    assert ["unlike anything learned" in line for line in lines] == [False, True, False]
 
 
 def test_words_need_a_text_tower(learned, photos, monkeypatch):

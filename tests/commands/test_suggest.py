@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 from pathlib import Path
 
 from tests.support.commands import hycal, hycal_error, hycal_json
@@ -21,6 +22,21 @@ def test_from_nothing_to_a_model_by_a_table(photos, tmp_path):
     assert not {row["file"] for row in rows} & {item["file"] for item in found["suggestions"]}
     assert all(item["guess"].startswith("high/") for item in found["suggestions"])
     assert [item["file"] for item in found["skipped"]] == [str(pile / "7" / "notes.txt")]
+
+
+def test_a_table_in_the_pile_is_filled_in_with_a_guess_and_learned(photos, tmp_path):
+    """The table is no image of the pile, is never replaced, and a guess may be copied as a label."""
+    pile, model = tmp_path / "pile", tmp_path / "new.hycal"
+    shutil.copytree(photos / "high", pile)
+    printed = hycal("suggest", model, pile, "--most", 2, "--out", pile / "labels.csv", "-q")
+    rows = list(csv.DictReader(io.StringIO((pile / "labels.csv").read_text())))
+    assert "fill in the column label" in printed and len(rows) == 2
+    assert "not replaced" in hycal_error("suggest", model, pile, "--out", pile / "labels.csv")
+    (pile / "labels.csv").write_text("\n".join(["file,label", *(f"{row['file']},tall/7" for row in rows)]))
+    hycal("learn", model, pile / "labels.csv", "--domain", "tall", "-q")
+    found = hycal_json("suggest", model, pile, "--most", 2)
+    assert {item["guess"] for item in found["suggestions"]} == {"tall/7"}
+    assert [Path(item["file"]).name for item in found["skipped"]] == ["notes.txt"]
 
 
 def test_one_line_for_each_image_the_same_every_time(learned, photos):

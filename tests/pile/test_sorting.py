@@ -140,6 +140,13 @@ def test_sorting_goes_on_after_half_an_undo(tmp_path: Path) -> None:
     assert tree(tmp_path / "out").keys() == before and not list((tmp_path / "pile").iterdir())
 
 
+def test_undo_counts_what_was_in_place(tmp_path: Path) -> None:
+    run(tmp_path, [image(tmp_path, f"{number}.jpg") for number in range(3)], way="move")
+    (tmp_path / "out/x/cat/1.jpg").rename(tmp_path / "pile/1.jpg")  # as if a kill had come before it was moved
+    undone, problems = undo_sort(tmp_path / "out")
+    assert {entry.source for entry in undone.entries} == {"0.jpg", "2.jpg"} and not problems
+
+
 def test_a_copy_that_was_changed_stays(tmp_path: Path) -> None:
     run(tmp_path, [image(tmp_path, "1.jpg"), image(tmp_path, "2.jpg")])
     (tmp_path / "out/x/cat/1.jpg").write_text("edited")

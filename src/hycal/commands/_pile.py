@@ -62,11 +62,11 @@ def open_pile(
 
     A folder without an image is an error, unless it `may_be_empty`.
     """
-    from hycal.embedding.sources import ImageFile, image_files
+    from hycal.embedding.sources import ImageFile, pile_files
     from hycal.project.encoder import encoder_of
 
     encoder: Encoder
-    paths = image_files(folder)
+    paths = pile_files(folder)
     if not paths and not may_be_empty:
         raise HyCalError(f"The folder {folder} has no files in it. Expected images.")
     if project is None:

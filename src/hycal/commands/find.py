@@ -35,13 +35,13 @@ def find_command(
 
     A file is looked for first, then a class of the model, and everything else is taken for words. Words need an encoder
     with a text tower; `hycal encoders list` shows which have one. The number behind an image is its cosine with the
-    image or the words, or the probability of the class.
+    image or the words, or the probability of the class; an image of a class that fits no class is marked.
 
     Example: hycal find photos.hycal pile heron --most 10
     """
     import numpy as np
 
-    from hycal.pile.search import nearest_rows, rows_of_class
+    from hycal.pile.search import nearest_rows, rows_of_class, unlike_anything
     from hycal.project.lookup import look_up_class
 
     project = project_at(model)
@@ -57,13 +57,17 @@ def find_command(
         best, values = nearest_rows(pile.rows[others], query, most)
         best = others[best]
     found = [{"file": pile.files[row], "value": float(value)} for row, value in zip(best, values, strict=True)]
+    if class_ is not None and project is not None:
+        strange = unlike_anything(pile.rows[best], project.state.classifier).tolist()
+        found = [{**item, "unknown": unknown} for item, unknown in zip(found, strange, strict=True)]
     if as_json:
         print_json({"what": what, "kind": kind, "images": found, "skipped": skipped_json(pile.skipped)})
         return
     print_skipped(pile.skipped, rest="; --json lists all of them")
     for item in found:
         value = f"{item['value']:.1%}" if kind == "class" else f"{item['value']:.3f}"
-        print_line(Console(), f"{folder / str(item['file'])}: {value}")
+        mark = ", unlike anything learned" if item.get("unknown") else ""
+        print_line(Console(), f"{folder / str(item['file'])}: {value}{mark}")
 
 
 def _is_file(what: str) -> bool:

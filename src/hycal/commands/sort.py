@@ -148,8 +148,7 @@ def unsort_command(
     with _watching("undoing", quiet) as watch:
         manifest, problems = undo_sort(out, watch=watch)
     _print_problems(problems)
-    done = len(manifest.entries) - len(problems)
-    confirm(f"unsort: {plural(done, 'image')} of {manifest.folder} {_BACK[manifest.way]}")
+    confirm(f"unsort: {plural(len(manifest.entries), 'image')} of {manifest.folder} {_BACK[manifest.way]}")
     if problems:
         raise typer.Exit(1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ from rich.console import Console
 
 from hycal.commands._inputs import EncoderChoice
 from hycal.commands._options import CacheFolder, Json, ModelEncoder, Quiet, Weights
-from hycal.commands._output import plural, print_json, print_line, print_skipped, report_errors, skipped_json
+from hycal.commands._output import confirm, plural, print_json, print_line, print_skipped, report_errors, skipped_json
 from hycal.commands._pile import MaybeModel, Pile, PileFolder, classifier_of, open_pile, project_at
 from hycal.errors import HyCalError
 from hycal.escaping import csv_line
@@ -21,6 +22,7 @@ def suggest_command(
     folder: PileFolder,
     most: Annotated[int, typer.Option(min=1, help="How many images to suggest.")] = 20,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: file, an empty label to fill in, a guess.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write the CSV to a new file, such as FOLDER/labels.csv.")] = None,
     as_json: Json = False,
     encoder: ModelEncoder = None,
     weights: Weights = None,
@@ -34,12 +36,14 @@ def suggest_command(
     and model give the same suggestions.
 
     Label them with `hycal correct`, by moving them into class folders for `hycal learn`, or in a table: fill in the
-    labels of --csv and let `hycal learn` read the file.
+    labels of --out and let `hycal learn` read the file.
 
-    Example: hycal suggest photos.hycal pile --most 20 --csv > pile/labels.csv; hycal learn photos.hycal pile/labels.csv
+    Example: hycal suggest photos.hycal pile --out pile/labels.csv; hycal learn photos.hycal pile/labels.csv
     """
     if as_json and as_csv:
         raise HyCalError("--json and --csv exclude each other. Choose one.")
+    if out is not None and out.exists():
+        raise HyCalError(f"{out} is there already, perhaps with labels, so it is not replaced. Choose another name.")
     project = project_at(model)
     pile = open_pile(project, folder, EncoderChoice(encoder, weights, cache), quiet=quiet)
     from hycal.pile.suggestion import suggest
@@ -51,16 +55,28 @@ def suggest_command(
         print_json({"suggestions": found, "images": len(pile.files), "skipped": skipped_json(pile.skipped)})
         return
     print_skipped(pile.skipped, rest="; --json lists all of them")
-    if as_csv:
-        typer.echo(csv_line(["file", "label", "guess", "probability"]))
-        for item in found:
-            typer.echo(csv_line([item["file"], "", item["guess"] or "", item["probability"] or ""]))
+    if as_csv or out is not None:
+        _give_table(found, out)
         return
     for item in found:
         guess = "" if item["guess"] is None else f": {item['guess']} {item['probability']:.1%}?"
         print_line(Console(), f"{folder / item['file']}{guess}")
     if not quiet:
         print_line(Console(stderr=True), f"label these {plural(len(found), 'image')} of {len(pile.files):,} next")
+
+
+def _give_table(found: list[dict[str, Any]], out: Path | None) -> None:
+    """Print the suggestions as CSV, or write them to a file."""
+    rows = [[item["file"], "", item["guess"] or "", item["probability"] or ""] for item in found]
+    lines = [csv_line(row) for row in (["file", "label", "guess", "probability"], *rows)]
+    if out is None:
+        for line in lines:
+            typer.echo(line)
+        return
+    from hycal.storage.atomic import write_whole
+
+    write_whole(out, "".join(f"{line}\r\n" for line in lines).encode())
+    confirm(f"{out}: {plural(len(found), 'image')}; fill in the column label, then `hycal learn` reads it")
 
 
 def _guesses(pile: Pile, chosen: list[int], classifier: Any) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ Pixels: TypeAlias = npt.NDArray[np.uint8]
 Content: TypeAlias = bytes | Pixels
 
 MOST_BYTES = 512 * 2**20
+TABLES = (".csv", ".jsonl")
 
 
 class ImageError(HyCalError):
@@ -160,6 +161,11 @@ def _is_new(link: Path, entered: list[Path]) -> bool:
         return False
     entered.append(target)
     return True
+
+
+def pile_files(folder: str | os.PathLike[str]) -> list[Path]:
+    """Return the files below `folder` as `image_files` does, without tables: lists of labels may lie among the images."""
+    return [path for path in image_files(folder) if path.suffix.lower() not in TABLES]
 
 
 def image_files(folder: str | os.PathLike[str]) -> list[Path]:

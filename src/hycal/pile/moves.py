@@ -83,7 +83,7 @@ def carry_out(out: Path, manifest: Manifest, *, watch: Watch | None = None) -> t
 
 
 def undo_sort(out: Path, *, watch: Watch | None = None) -> tuple[Manifest, list[Problem]]:
-    """Put everything back as it was before the folder was sorted; return the manifest, and what had to stay.
+    """Put everything back as it was before the folder was sorted; return the manifest of what was, and what had to stay.
 
     A copy that was changed since stays, and so does a moved image whose old place is taken; then the manifest stays
     too, and undoing can be tried again.
@@ -95,14 +95,14 @@ def undo_sort(out: Path, *, watch: Watch | None = None) -> tuple[Manifest, list[
         if manifest is None:
             raise HyCalError(f"{out} was undone by another program. Nothing was changed.")
         write_manifest(out, replace(manifest, done=0))  # from now on only the files say what is in place
-        problems = _take_back(out, manifest, watch)
+        undone, problems = _take_back(out, manifest, watch)
         for name in reversed([name for name in manifest.made if name != "." and _link_above(out, name) is None]):
             _remove_empty(out / name)
         if not problems:
             (out / NAME).unlink(missing_ok=True)
     if "." in manifest.made:
         _remove_empty(out)
-    return manifest, problems
+    return replace(manifest, entries=tuple(undone)), problems
 
 
 def _remove_empty(folder: Path) -> None:
@@ -110,25 +110,28 @@ def _remove_empty(folder: Path) -> None:
         folder.rmdir()
 
 
-def _take_back(out: Path, manifest: Manifest, watch: Watch | None) -> list[Problem]:
-    problems = []
+def _take_back(out: Path, manifest: Manifest, watch: Watch | None) -> tuple[list[PlannedMove], list[Problem]]:
+    """Return the images that were in their new place and are back, and those that had to stay."""
+    undone, problems = [], []
     for name in manifest.written:
         with contextlib.suppress(HyCalError):  # a list that someone else wrote stays
             check_replaceable(out / name, MARKS[name])
             (out / name).unlink(missing_ok=True)
     for done, entry in enumerate(reversed(manifest.entries), start=1):
         source, target = manifest.folder / entry.source, out / entry.target
+        was_there = os.path.lexists(target)  # a run that was killed may not have placed it
         try:
             _check_real_folders(out, entry)
             if entry.sidecar:
                 _remove_own(out / entry.sidecar, sidecar_of(entry))
             _TAKING_BACK[manifest.way](source, target, entry, out)
+            undone += [entry] if was_there else []
         except OSError as error:
             problems.append(Problem(target, error.strerror or str(error)))
         if watch is not None:
             watch(done, len(manifest.entries))
     shutil.rmtree(out / _PARTS, ignore_errors=True)
-    return problems
+    return undone, problems
 
 
 def _copy(source: Path, target: Path, entry: PlannedMove, out: Path) -> None:

@@ -9,6 +9,7 @@ from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
 from hycal.pile.clusters import near_distance
 from hycal.uncertainty.near_duplicates import groups_within
+from hycal.uncertainty.unknown import rejected
 from hycal.validation import Doubles, Floats, Label
 
 _AT_ONCE = 4096  # rows
@@ -31,6 +32,16 @@ def rows_of_class(
     )
     best = np.argsort(-chances, kind="stable")[:most]
     return best, chances[best]
+
+
+def unlike_anything(
+    rows: Floats, classifier: IncrementalClassifier, *, error: float = 0.05
+) -> npt.NDArray[np.bool_]:
+    """Return which rows fit no learned class, where the share `error` of learned images would be called so."""
+    familiarity = classifier.familiarity_
+    if not len(familiarity.held_out) or not len(rows):
+        return np.zeros(len(rows), bool)
+    return rejected(familiarity(rows), familiarity.threshold(error))
 
 
 def duplicates(rows: Floats, *, distance: float | None = None) -> list[list[int]]:

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from hycal.embedding.preparation import isolated
-from hycal.embedding.sources import ImageError, ImageFile, image_files
+from hycal.embedding.sources import ImageError, ImageFile, pile_files
 from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError, StorageError
 from hycal.escaping import file_name, visible
@@ -316,7 +316,7 @@ def spread(files: Sequence[PileFile]) -> list[PileFile]:
 def _files_of(folder: Path) -> list[PileFile]:
     """Return the files below a folder. A link that leads out of it is left out: nobody gave leave to read there."""
     root = Path(os.path.realpath(folder))
-    paths = [path for path in image_files(root) if Path(os.path.realpath(path)).is_relative_to(root)]
+    paths = [path for path in pile_files(root) if Path(os.path.realpath(path)).is_relative_to(root)]
     if not paths:
         raise HyCalError(f"The folder {folder} has no files in it. Expected images to label.")
     return [PileFile(path.relative_to(root).as_posix(), path) for path in paths]
