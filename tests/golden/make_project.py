@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
+from hycal.project import Project
+from hycal.project.sealed import seal
 from hycal.storage.model_file import VERSION
 from tests.support.projects import arrivals, example, pets_and_cars
 
@@ -13,10 +16,11 @@ def main() -> None:
     path = Path(__file__).parent / f"project-v{VERSION}.hycal"
     if path.exists():
         raise SystemExit(f"{path} exists: a golden file is written once")
-    project = pets_and_cars(path)
+    project = pets_and_cars(Path(tempfile.mkdtemp()) / "open.hycal")
     project.correct(example("pets/cat", 1), "pets/dog")
     project.forget("cars/cat")
     project.learn(arrivals("pets/cow", 1))
+    project = Project.create(path, seal(project.state))  # version 3 has sealed models
     expected = {
         "hash": project.state.hash,
         "labels": list(project.state.labels),

@@ -269,7 +269,17 @@ def test_a_flipped_bit_of_a_sample_is_noticed_in_the_first_version_too(tmp_path)
         Project(path)
 
 
-@pytest.mark.parametrize("version", range(1, model_file.VERSION + 1))
+def test_a_sealed_project_of_version_3_is_read(tmp_path):
+    golden = GOLDEN / "project-v3.hycal"
+    expected = json.loads(golden.with_suffix(".json").read_text())
+    project = Project(shutil.copy(golden, tmp_path))
+    assert project.state.hash == expected["hash"] and list(project.state.labels) == expected["labels"]
+    assert project.state.sealed and project.state.n_images == 10 and not project.state.examples
+    assert project.learn(arrivals("pets/cat", 7)).after != expected["hash"]
+    assert Project(project.path).state.hash == project.state.hash
+
+
+@pytest.mark.parametrize("version", [1, 2])
 def test_projects_of_earlier_versions_are_read(tmp_path, version):
     golden = GOLDEN / f"project-v{version}.hycal"
     expected = json.loads(golden.with_suffix(".json").read_text())

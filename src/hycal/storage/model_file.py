@@ -134,6 +134,34 @@ def read_as(path: str | os.PathLike[str], parse: Callable[[Content], T]) -> T:
             checked.result()
 
 
+def read_mapped(path: str | os.PathLike[str]) -> Content:
+    """Return the content of a model file as it lies on the disk, mapped and with half precision as it is.
+
+    Its checksums are compared by reading it piece after piece, so that none of it stays in memory.
+    """
+    source = Path(path)
+    manifest, header, tensors = _opened(source)
+    found = tensors.pop(_CHECKSUMS, None)
+    places = json.loads(header[8:])
+    digests = [_sha256(header)]
+    with source.open("rb") as file:
+        for name in sorted(tensors):
+            first, last = places[name]["data_offsets"]
+            file.seek(len(header) + first)
+            pieces = [min(_PIECE, last - start) for start in range(first, last, _PIECE)]
+            digests.append(_sha256(b"".join(_sha256(file.read(size)) for size in pieces)))
+    if found is None or found.tobytes() != b"".join(digests):
+        raise _damaged(source)
+    return Content(manifest, tensors)
+
+
+def _damaged(source: Path) -> ModelFileError:
+    return ModelFileError(
+        f"{source} is damaged: its content does not fit its checksums, so at least one bit has changed since it "
+        "was written. Restore it from a copy."
+    )
+
+
 def _single(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return numbers of half precision in single precision; they take twice the room in memory."""
     return array.astype(np.float32) if array.dtype == np.float16 else array
@@ -159,10 +187,7 @@ def _opened(source: Path) -> tuple[dict[str, Any], bytes, dict[str, npt.NDArray[
 def _check_sums(found: npt.NDArray[Any] | None, header: bytes, tensors: Tensors, source: Path, *, needed: bool) -> None:
     """Refuse a file that does not fit its checksums."""
     if (found is None and needed) or (found is not None and found.tobytes() != _checksums(header, tensors)):
-        raise ModelFileError(
-            f"{source} is damaged: its content does not fit its checksums, so at least one bit has changed since it "
-            "was written. Restore it from a copy."
-        )
+        raise _damaged(source)
 
 
 def _mapped(opened: IO[bytes], names: set[str]) -> tuple[bytes, dict[str, npt.NDArray[Any]]]:

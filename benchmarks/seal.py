@@ -1,0 +1,216 @@
+"""Sealed models: bytes and answers, half precision, and a million classes from a mapped file.
+
+    python -m benchmarks.seal                       1,000 classes of 200 images in 512 dimensions: each method; 3 GB
+    python -m benchmarks.seal --shots 20            fewer images
+    python -m benchmarks.seal real                  bundled disciplines and CLIP ViT-B/32: sealed, and half precision
+    python -m benchmarks.seal mapped                1,000,000 classes of one image, scored from a mapped file of 1 GB
+
+"Difference" is the largest of any probability against the open model. The classes are drawn in ten domains around
+superclasses, as in `benchmarks.scale`. "Points" are those of accuracy that a column loses against the open model.
+Resident memory is that of the process that scores: its own, and its pages of the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.domains import Domain, all_queries, disciplines, learn_in_order, missing, stream
+from benchmarks.nodes import NOISE, SPREAD, WIDTH, noise, superclasses, unit
+from hycal import METHODS, load
+from hycal.base import IncrementalClassifier
+from hycal.scale.mapped import MappedMeans
+from hycal.storage import model_file
+from hycal.storage.model_file import Content
+from hycal.validation import Doubles, Floats
+
+_DOMAINS, _QUERIES = 10, 256
+
+
+def sealable(has_text: bool) -> dict[str, IncrementalClassifier]:
+    """Return every method that can be sealed, without text where there is none."""
+    found = {}
+    for name, method in METHODS.items():
+        free = {} if has_text else method.without_text
+        if free is not None and method(**free).sealing.keeps:
+            found[name] = method(**free)
+    return found
+
+
+def synthetic(classes: int, shots: int) -> tuple[list[Domain], Floats]:
+    """Return domains of drawn classes, and queries."""
+    rng = np.random.default_rng(0)
+    above = superclasses(rng)
+    domains, queries = [], []
+    for number in range(_DOMAINS):
+        own = above[_DOMAINS * number + rng.integers(_DOMAINS, size=classes // _DOMAINS)]
+        centres = unit(own + SPREAD * noise(rng, len(own), WIDTH))
+        X = np.concatenate([unit(centre + NOISE * noise(rng, shots, WIDTH)) for centre in centres])
+        y = np.repeat([f"{number}/{label:04d}" for label in range(len(centres))], shots)
+        domains.append(Domain(str(number), X, y, X[:0], y[:0], None))
+        asked = centres[rng.integers(len(centres), size=_QUERIES // _DOMAINS)]
+        queries.append(unit(asked + NOISE * noise(rng, len(asked), WIDTH)))
+    return domains, np.concatenate(queries)
+
+
+def saved(model: IncrementalClassifier, precision: str) -> tuple[int, IncrementalClassifier]:
+    """Return the bytes of the file of a model, and the model that is read back."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        model.save(path, precision=precision)
+        return path.stat().st_size, load(path)
+
+
+def compare(classes: int, shots: int, methods: list[str]) -> None:
+    """Print bytes and answers of each method, open and sealed."""
+    domains, queries = synthetic(classes, shots)
+    print(f"{classes:,} classes of {shots} images in {WIDTH} dimensions, {_DOMAINS} domains")
+    print(f"{'method':<20}{'keeps':>9}{'open MB':>10}{'sealed MB':>11}{'ratio':>8}{'half':>8}{'difference':>12}")
+    for name, method in sealable(has_text=False).items():
+        if methods and name not in methods:
+            continue
+        model = learn_in_order(method, domains)
+        before, opened = saved(model, "single")
+        expected, sealed = opened.predict_proba(queries), model.seal()
+        size, loaded = saved(sealed, "single")
+        half, _ = saved(sealed, "half")
+        difference = float(np.abs(loaded.predict_proba(queries) - expected).max())
+        print(
+            f"{name:<20}{method.sealing.keeps:>9}{before / 1e6:10.1f}{size / 1e6:11.1f}{size / before:8.3f}"
+            f"{half / before:8.3f}{difference:12.1e}",
+            flush=True,
+        )
+
+
+def real() -> None:
+    """Print what sealing and half precision change on real embeddings."""
+    data = {"bundled disciplines": disciplines()} | ({} if missing() else {"CLIP ViT-B/32": stream(queries=1000)})
+    for title, domains in data.items():
+        X, y = all_queries(domains)
+        text = all(domain.text is not None for domain in domains)
+        print(f"\n{title}: {sum(len(one.X) for one in domains):,} images, {len(X):,} queries")
+        print(f"{'method':<20}{'accuracy':>10}" + "".join(f"{each:>26}" for each in _COPIES))
+        print(" " * 30 + "".join(f"{'points':>8}{'changed':>9}{'p':>9}" for _ in _COPIES), flush=True)
+        for name, method in sealable(text).items():
+            model = learn_in_order(method, domains)
+            chances = model.predict_proba(X)
+            right = 100.0 * float(np.mean(model.classes_[chances.argmax(axis=1)] == y))
+            copies = saved(model, "half")[1], saved(model.seal(), "single")[1], saved(model.seal(), "half")[1]
+            print(
+                f"{name:<20}{right:10.2f}" + "".join(_change(copy, X, y, chances, right) for copy in copies), flush=True
+            )
+
+
+_COPIES = ("open, half", "sealed", "sealed, half")
+
+
+def _change(copy: IncrementalClassifier, X: Floats, y: object, chances: Doubles, right: float) -> str:
+    """Return the accuracy, the share of changed answers in percent, and the mean change of the best probability."""
+    found = copy.predict_proba(X)
+    labels = found.argmax(axis=1)
+    changed = 100.0 * float(np.mean(labels != chances.argmax(axis=1)))
+    moved = float(np.abs(found - chances).max(axis=1).mean())
+    return f"{100.0 * float(np.mean(copy.classes_[labels] == y)) - right:+8.2f}{changed:8.2f}%{moved:9.1e}"
+
+
+def write_one_shot(path: Path, classes: int) -> None:
+    """Write a sealed NCM of so many classes of one image, in half precision, as `save` does."""
+    rng, means = np.random.default_rng(0), np.empty((classes, WIDTH), np.float16)
+    for start in range(0, classes, 10_000):
+        part = rng.standard_normal((min(10_000, classes - start), WIDTH), dtype=np.float32)
+        means[start : start + len(part)] = part / np.linalg.norm(part, axis=1, keepdims=True)
+    nothing, none = np.empty((0, WIDTH), np.float16), np.empty(0, np.int64)
+    manifest: dict[str, Any] = {
+        "method": "NCM",
+        "parameters": {"metric": "cosine"},
+        "encoder": None,
+        "labels": list(range(classes)),
+        "domains": [""] * classes,
+        "sealed": {"keeps": "means", "groups": [""] * classes, "spreads": [], "weighted": []},
+        "precision": "half",
+    }
+    tensors: dict[str, npt.NDArray[Any]] = {
+        "samples": nothing,
+        "texts": nothing,
+        "has_text": np.zeros(classes, np.uint8),
+        "counts": np.ones(classes, np.int64),
+        "sealed.means": means,
+        "sealed.factors": nothing,
+        "sealed.factor_rows": np.zeros(classes, np.int64),
+        "sealed.spreads": nothing,
+        "sealed.spread_rows": none,
+        "sealed.spread_freedoms": none,
+        "sealed.number.calibration": np.array([0.01]),
+        "sealed.number.familiarity": np.array([0.0, 1.0]),
+    }
+    model_file.write(path, Content(manifest, tensors))
+
+
+def resident() -> dict[str, float]:
+    """Return the resident memory of this process in MB: the most so far, now, and what of it are pages of files."""
+    lines = [line.split() for line in Path("/proc/self/status").read_text().splitlines()]
+    found = {line[0].rstrip(":"): float(line[1]) / 1e3 for line in lines if len(line) > 1 and line[1].isdigit()}
+    return {name: found[name] for name in ("VmHWM", "VmRSS", "RssFile")}
+
+
+def score(path: Path) -> None:
+    """Print the memory of this process while it scores from the mapped file."""
+    start = resident()
+    began = time.perf_counter()
+    model = MappedMeans(path)
+    opened, opening = resident(), time.perf_counter() - began
+    rows = np.array([0, len(model.labels) // 2, len(model.labels) - 1])
+    queries = np.asarray(model._means[rows], np.float32)
+    began = time.perf_counter()
+    found = model.best(np.repeat(queries, 11, axis=0)[:32], top=5)
+    seconds = time.perf_counter() - began
+    right = [row[0] for row in found.labels[::11]] == [model.labels[row] for row in rows]
+    names = {"at the start": start, "file opened": opened, "32 queries scored": resident()}
+    for name, each in names.items():
+        print(f"{name:<18} " + ", ".join(f"{key} {value:,.0f} MB" for key, value in each.items()))
+    print(f"opened in {opening:.1f} s, 32 queries in {seconds:.1f} s; the classes of their own means: {right}")
+
+
+def mapped(classes: int) -> None:
+    """Write the file in one process, and score it in another."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        for work in ("write", "score"):
+            if work == "score":
+                print(f"{classes:,} classes, {path.stat().st_size / 1e6:,.0f} MB", flush=True)
+            command = [sys.executable, "-m", "benchmarks.seal", work, "--classes", str(classes), "--path", str(path)]
+            subprocess.run(command, check=True, env=os.environ)
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("work", nargs="?", default="compare", choices=["compare", "real", "mapped", "write", "score"])
+    parser.add_argument("--classes", type=int, default=0)
+    parser.add_argument("--shots", type=int, default=200)
+    parser.add_argument("--methods", nargs="*", default=[])
+    parser.add_argument("--path", type=Path)
+    asked = parser.parse_args()
+    if asked.work == "compare":
+        compare(asked.classes or 1000, asked.shots, asked.methods)
+    elif asked.work == "real":
+        real()
+    elif asked.work == "mapped":
+        mapped(asked.classes or 1_000_000)
+    elif asked.work == "write":
+        write_one_shot(asked.path, asked.classes)
+    else:
+        score(asked.path)
+
+
+if __name__ == "__main__":
+    main()
