@@ -26,7 +26,8 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from hycal.algebra.discriminant import WithinClass
-from hycal.algebra.low_rank import LowRank
+from hycal.algebra.features import Features, Identity
+from hycal.algebra.low_rank import LowRank, feature_mean
 from hycal.parallel.threads import map_rows
 from hycal.state.changes import Changes, is_due
 from hycal.state.records import Records
@@ -50,11 +51,14 @@ class SteppedDiscriminant:
         Samples that changed since it was built; 0 right after.
     built_ridge : float
         The ridge that it was built with.
+    scatter : ndarray or None
+        S is not kept where the ridge never changes.
     """
 
     records: Records
+    features: Features
     means: Doubles
-    scatter: Doubles
+    scatter: Doubles | None
     precision: Doubles
     squares: Doubles
     slopes: Doubles
@@ -65,17 +69,24 @@ class SteppedDiscriminant:
     changed: int = 0
 
     @classmethod
-    def built(cls, records: Records, regularisation: Regularisation) -> SteppedDiscriminant | None:
-        """Build it from all samples; None where they are so few that it would be built anew at every step."""
-        samples = int(records.counts.sum())
-        if is_due(1, samples) or samples < records.width or not records.counts.all():
+    def built(
+        cls, records: Records, regularisation: Regularisation, features: Features | None = None, *, fixed: bool = False
+    ) -> SteppedDiscriminant | None:
+        """Build it from all samples; None where they are so few that it would be built anew at every step.
+
+        `features` are those of the embeddings, by default the embeddings themselves; `fixed` says that regularisation
+        does not depend on the samples.
+        """
+        samples, features = int(records.counts.sum()), features or Identity(records.width)
+        if is_due(1, samples) or samples < features.size or not records.counts.all():
             return None
-        within = WithinClass.of(records.stacked(), records.counts)
+        within = WithinClass.of(features(records.stacked().astype(np.float64)), records.counts)
         S = within.deviations.T @ within.deviations
         ridge, gain = regularisation(samples, len(records.counts), float(np.trace(S)))
         P = _inverse(S, ridge)
         weights = within.means @ P
-        found = cls(records, within.means, S, P, *_powers(within.means, P), ridge, gain, ridge)
+        kept = None if fixed else S
+        found = cls(records, features, within.means, kept, P, *_powers(within.means, P), ridge, gain, ridge)
         vars(found)["weights"] = gain * weights
         return found
 
@@ -85,12 +96,13 @@ class SteppedDiscriminant:
         samples = int(records.counts.sum())
         if not changes.few or is_due(self.changed + changes.samples, samples) or not records.counts.all():
             return None
-        change = LowRank.of_scatter(changes.classes, self.means.shape[1])
-        S = change.added_to(self.scatter)
-        ridge, gain = regularisation(samples, len(records.counts), float(np.trace(S)))
+        change = LowRank.of_scatter(changes.classes, self.means.shape[1], self.features)
+        S = None if self.scatter is None else change.added_to(self.scatter)
+        ridge, gain = regularisation(samples, len(records.counts), 0.0 if S is None else float(np.trace(S)))
         if abs(ridge - self.built_ridge) > _RIDGE_MOVES * self.built_ridge:
             return None
-        P, fresh, move = _inverse(S, ridge), self._fresh_means(changes), ridge - self.ridge
+        P = change.of_inverse(self.precision).of(self.precision) if S is None else _inverse(S, ridge)
+        fresh, move = self._fresh_means(changes), ridge - self.ridge
         squares, slopes = self._after(change)
         squares += move * (move * self.curves - slopes)
         slopes -= 2.0 * move * self.curves
@@ -123,7 +135,8 @@ class SteppedDiscriminant:
         return squares, slopes
 
     def _fresh_means(self, changes: Changes) -> Doubles:
-        means = [changes.after.ordered[column].samples.mean for column in changes.fresh.tolist()]
+        classes = [changes.after.ordered[column].samples for column in changes.fresh.tolist()]
+        means = [feature_mean(samples, self.features) for samples in classes]
         return np.array(means).reshape(-1, self.means.shape[1])
 
     @cached_property
@@ -146,9 +159,10 @@ class SteppedDiscriminant:
         rows, bias = rows[chosen], self.bias[chosen]
 
         def score(part: Doubles) -> Doubles:
-            return (part if P is None else part @ P) @ rows.T + bias
+            found = self.features(part)
+            return (found if P is None else found @ P) @ rows.T + bias
 
-        return map_rows(score, X, width=len(bias), numbers_per_row=X.shape[1] + len(bias))
+        return map_rows(score, X, width=len(bias), numbers_per_row=self.features.size + len(bias))
 
 
 def _powers(means: Doubles, P: Doubles) -> tuple[Doubles, Doubles, Doubles]:

@@ -9,7 +9,7 @@ s        (k, k)   diagonal of their signs, 1 and -1
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.state.changes import ChangedClass
+from hycal.state.samples import ClassSamples
 from hycal.validation import Doubles
 
 
@@ -28,11 +29,14 @@ class LowRank:
     signs: Doubles
 
     @classmethod
-    def of_scatter(cls, classes: Iterable[ChangedClass], width: int) -> LowRank:
+    def of_scatter(
+        cls, classes: Iterable[ChangedClass], width: int, features: Callable[[Doubles], Doubles] = lambda rows: rows
+    ) -> LowRank:
         """Return the change of the scatter of samples around the means of their classes.
 
         With m the old mean of a class and K' samples of the new mean m', it is the sum of (x - m)(x - m)' over added
-        samples, less that over removed ones, less K'(m' - m)(m' - m)'.
+        samples, less that over removed ones, less K'(m' - m)(m' - m)'. Samples are mapped by `features` to `width`
+        numbers.
         """
         rows: list[Doubles] = [np.empty((0, width))]
         signs: list[Doubles] = [np.empty(0)]
@@ -42,11 +46,11 @@ class LowRank:
             centre = old or new
             if centre is None:
                 continue
-            m = centre.mean
-            rows += [one.added - m, one.removed - m]
+            m = feature_mean(centre, features)
+            rows += [features(part.astype(np.float64)) - m for part in (one.added, one.removed)]
             signs += [np.ones(len(one.added)), -np.ones(len(one.removed))]
             if old is not None and new is not None and one.samples:
-                rows.append(np.sqrt(new.count) * (new.mean - m)[None])
+                rows.append(np.sqrt(new.count) * (feature_mean(new, features) - m)[None])
                 signs.append(-np.ones(1))
         return cls(np.concatenate(rows), np.concatenate(signs))
 
@@ -65,6 +69,12 @@ class LowRank:
         inner.flat[:: len(inner) + 1] += self.signs
         solved: Doubles = np.linalg.inv(inner).astype(np.float64)
         return InverseChange(half, solved, float(np.linalg.slogdet(inner)[1]))
+
+
+def feature_mean(samples: ClassSamples, features: Callable[[Doubles], Doubles]) -> Doubles:
+    """Return the mean of the features of the samples of a class."""
+    mean: Doubles = features(samples.rows.astype(np.float64)).mean(axis=0)
+    return mean
 
 
 @dataclass(frozen=True, eq=False)

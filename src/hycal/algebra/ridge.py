@@ -40,10 +40,15 @@ def gram_matrix(size: int, blocks: Iterable[Doubles]) -> Doubles:
     return total
 
 
+def with_ridge(matrix: Doubles, ridge: float) -> Doubles:
+    """Add the ridge, or what is left of it by rounding, to the diagonal of `matrix`; return it."""
+    matrix.flat[:: len(matrix) + 1] += max(ridge, _ROUNDING * float(np.trace(matrix)))
+    return matrix
+
+
 def solve_ridge(matrix: Doubles, ridge: float, right: Doubles) -> Doubles:
     """Return (A + ridge I)^{-1} right, where `matrix` is A's lower triangle in Fortran order; overwrites `matrix`."""
-    matrix.flat[:: len(matrix) + 1] += max(ridge, _ROUNDING * float(np.trace(matrix)))
-    factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    factor = cho_factor(with_ridge(matrix, ridge), lower=True, overwrite_a=True, check_finite=False)
     solution: Doubles = cho_solve(factor, right, check_finite=False)
     return solution
 

@@ -138,11 +138,11 @@ class CacheClassifier(IncrementalClassifier):
     """A method whose `derive` returns a head on the stored images, and the zero-shot head to add or None."""
 
     def score_rows(
-        self, derived: tuple[LinearHead, LinearHead | None], X: Floats, columns: npt.NDArray[np.intp] | None
+        self, derived: tuple[Any, LinearHead | None], X: Floats, columns: npt.NDArray[np.intp] | None
     ) -> Doubles:
         """Return the scores of the images plus the zero-shot scores."""
         cache, names = derived
-        scores = cache(X, columns)
+        scores: Doubles = cache(X, columns)
         if names is not None:
             scores += names(X, columns)
         return scores
@@ -178,6 +178,12 @@ def score_in_folds(method: IncrementalClassifier, records: Records, samples: Sel
 def feature_bytes(records: Records, size: int, *, draws: int = 1) -> int:
     """Return the bytes of random feature maps of this size, and of a linear head on each."""
     return 8 * draws * size * (records.width + len(records.by_label))
+
+
+def fewer_samples(method: IncrementalClassifier, size: int) -> str:
+    """Say why a regression on `size` features is solved anew, where the samples learned are fewer than features."""
+    fewer = method.__sklearn_is_fitted__() and int(method.counts_.sum()) < size
+    return "samples are fewer than features, and the regression is solved in sample space" if fewer else ""
 
 
 class FoldedClassifier(IncrementalClassifier):

@@ -13,10 +13,11 @@ from scipy.special import logsumexp
 from hycal.algebra.cost import Addition, regression_on_features
 from hycal.algebra.covariance import class_means
 from hycal.algebra.discriminant import Precision, WithinClass
+from hycal.algebra.discriminant_step import SteppedDiscriminant
 from hycal.algebra.features import Fourier, LinearHead
 from hycal.algebra.softmax import log_softmax
 from hycal.base import IncrementalClassifier
-from hycal.classifiers.families import ENSEMBLE, GRAM_NOT_KEPT, N_COMPONENTS, RANDOM_STATE, feature_bytes
+from hycal.classifiers.families import ENSEMBLE, GRAM_NOT_KEPT, N_COMPONENTS, RANDOM_STATE, feature_bytes, fewer_samples
 from hycal.estimator import Interval, StrOptions
 from hycal.state.records import Records
 from hycal.state.selection import Selection
@@ -131,20 +132,40 @@ class KLDA(IncrementalClassifier):
         features = 8 * self.n_components * int(records.counts.sum())
         return feature_bytes(records, self.n_components, draws=self.ensemble) + features + scatter
 
-    def derive(self, records: Records, previous: Any) -> list[LinearHead]:
+    @property
+    def rebuilt_because(self) -> str:
+        """Fewer samples than features; and always in faithful mode."""
+        if self.mode == "faithful":
+            return "the pseudo-inverse of a scatter in float32 has no update"
+        return fewer_samples(self, self.n_components)
+
+    def derive(self, records: Records, previous: Any) -> list[Any]:
         """Return one discriminant for each draw of features."""
+        if self.mode == "regularised" and previous is not None and isinstance(previous[0], SteppedDiscriminant):
+            heads = [head.after(records, self._regularisation) for head in previous]
+            if None not in heads:
+                return heads
         X, build = records.stacked(), self._regularised if self.mode == "regularised" else _faithful
-        draws = range(self.random_state, self.random_state + self.ensemble)
-        return [build(self._features(records.width, seed), X, records.counts) for seed in draws]
+        seeds = range(self.random_state, self.random_state + self.ensemble)
+        draws = [self._features(records.width, seed) for seed in seeds]
+        if self.mode == "regularised":
+            stepped = [SteppedDiscriminant.built(records, self._regularisation, draw, fixed=True) for draw in draws]
+            if None not in stepped:
+                return stepped
+        return [build(draw, X, records.counts) for draw in draws]
 
     def _features(self, width: int, seed: int) -> Fourier:
         return Fourier.draw(width, self.n_components, self.gamma, seed)
+
+    def _regularisation(self, samples: int, classes: int, trace: float) -> tuple[float, float]:
+        """Return the ridge r, whatever the samples, and the gain."""
+        return self.reg, 2.0
 
     def _regularised(self, features: Fourier, X: Floats, counts: npt.NDArray[np.int64]) -> LinearHead:
         within = WithinClass.of(features(X.astype(np.float64)), counts)
         return within.discriminant(features, ridge=self.reg, gain=2.0)
 
-    def scores_without_each(self, derived: list[LinearHead], records: Records, samples: Selection) -> Doubles | None:
+    def scores_without_each(self, derived: list[Any], records: Records, samples: Selection) -> Doubles | None:
         """Return the closed form, which one regularised draw has."""
         return None if self.mode != "regularised" or self.ensemble > 1 else self._held_out(records, samples)
 
@@ -163,10 +184,11 @@ class KLDA(IncrementalClassifier):
         P = Precision(within.deviations, float(self.reg))
         return 2.0 * within.leave_one_out(phi[samples.rows], samples.own, samples.counts, P)
 
-    def score_rows(self, derived: list[LinearHead], X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
+    def score_rows(self, derived: list[Any], X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         """Return the scores of one draw, or the log of the mean probability of several."""
         if len(derived) == 1:
-            return derived[0](X, columns)
+            only: Doubles = derived[0](X, columns)
+            return only
         members = np.stack([log_softmax(head(X)) for head in derived])
         scores: Doubles = logsumexp(members, axis=0) - np.log(len(derived))
         return scores if columns is None else scores[:, columns]

@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hycal.algebra.classwise_head import text_head
 from hycal.algebra.cost import Addition, kernel_regression
 from hycal.algebra.features import Kernel, LinearHead, one_hot
 from hycal.algebra.ridge import held_out_by_ridge, solve_ridge
+from hycal.algebra.ridge_step import SteppedRegression, can_follow, followed
 from hycal.algebra.softmax import LOGIT_SCALE
 from hycal.classifiers.families import NEEDS_IMAGES, ZERO_SHOT, CacheClassifier, ZeroShotFusion, text_weights
 from hycal.estimator import Interval
@@ -93,14 +95,32 @@ class ProKeR(CacheClassifier, ZeroShotFusion):
     def _gain(self) -> float:
         return self.ridge if self.weight is None else self.weight
 
-    def derive(self, records: Records, previous: Any) -> tuple[LinearHead, LinearHead | None]:
+    def derive(
+        self, records: Records, previous: tuple[Any, LinearHead | None] | None
+    ) -> tuple[LinearHead | SteppedRegression, LinearHead | None]:
         """Return the regression of the residuals, and the zero-shot classifier where it is wanted."""
-        names = LinearHead.on_embeddings(text_weights(records) / LOGIT_SCALE) if self.fuses else None
+        last, last_names = previous or (None, None)
+        names = text_head(records, 1.0, last_names) if self.fuses else None
+        regression = followed(last, records, names)
+        if regression is None and can_follow(records, int(records.counts.sum())):
+            kernel, Y = self._kernel(records), self._residuals(records, names)
+            regression = SteppedRegression.solved_for(
+                records, kernel, kernel.matrix(), Y, self.ridge, gain=self._gain, names=names
+            )
+        return (self._small(records, names) if regression is None else regression), names
+
+    def _small(self, records: Records, names: LinearHead | None) -> LinearHead:
+        """Return the regression of few samples."""
         kernel, classes = self._kernel(records), len(records.counts)
         weights = np.zeros((classes, kernel.size))
         if kernel.size:
             weights = self._gain * solve_ridge(kernel.matrix(), self.ridge, self._residuals(records, names)).T
-        return LinearHead(kernel, weights, np.zeros(classes)), names
+        return LinearHead(kernel, weights, np.zeros(classes))
+
+    @property
+    def rebuilt_because(self) -> str:
+        """Nothing."""
+        return ""
 
     def _kernel(self, records: Records) -> Kernel:
         # beta (1 - x.f) = beta/2 |x - f|^2 on unit vectors.
@@ -111,7 +131,7 @@ class ProKeR(CacheClassifier, ZeroShotFusion):
         return targets if names is None else targets - names(records.stacked())
 
     def scores_without_each(
-        self, derived: tuple[LinearHead, LinearHead | None], records: Records, samples: Selection
+        self, derived: tuple[Any, LinearHead | None], records: Records, samples: Selection
     ) -> Doubles:
         """Return zero-shot and the regression that did not see each sample."""
         return next(self._held_out(records, samples, [self]))

@@ -11,10 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hycal.algebra.cost import Addition, kernel_regression, regression_on_features
+from hycal.algebra.classwise_head import text_head
+from hycal.algebra.cost import Addition, kernel_regression
+from hycal.algebra.cost import regression_on_features as operations_on_features
 from hycal.algebra.features import Kernel, LinearHead, Relu, one_hot
-from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, solve_ridge
-from hycal.algebra.softmax import probabilities
+from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, sample_kernel, solve_ridge
+from hycal.algebra.ridge_step import SteppedRegression, can_follow, followed, regression_on_features
+from hycal.algebra.softmax import LOGIT_SCALE, probabilities
 from hycal.classifiers.families import (
     GRAM_NOT_KEPT,
     N_COMPONENTS,
@@ -23,6 +26,7 @@ from hycal.classifiers.families import (
     ZERO_SHOT,
     ZeroShotFusion,
     feature_bytes,
+    fewer_samples,
     text_weights,
 )
 from hycal.estimator import Interval
@@ -42,9 +46,14 @@ _SHARES = (0.3, 0.5, 0.65, 0.8, 0.9, 0.95)  # of the adapter, that tuning tries
 class _Fused:
     """The adapter if any class has images, the zero-shot classifier of all classes, and which of them have images."""
 
-    adapter: LinearHead | None
+    adapter: LinearHead | SteppedRegression | None
     names: LinearHead | None
     learned: npt.NDArray[np.bool_]
+
+    @property
+    def changed(self) -> int:
+        """Samples that changed since the regression was solved."""
+        return self.adapter.changed if isinstance(self.adapter, SteppedRegression) else 0
 
 
 class _RAIL(ZeroShotFusion):
@@ -54,14 +63,22 @@ class _RAIL(ZeroShotFusion):
     fusion_weight: float
 
     @abstractmethod
-    def _adapter(self, records: Records) -> LinearHead:
+    def _adapter(self, records: Records) -> LinearHead | SteppedRegression:
         """Return the regression on the images of all learned classes, one column per class of the records."""
 
-    def derive(self, records: Records, previous: Any) -> _Fused:
+    @property
+    def rebuilt_because(self) -> str:
+        """Nothing: a regression follows small changes."""
+        return ""
+
+    def derive(self, records: Records, previous: _Fused | None) -> _Fused:
         """Return the adapter, the zero-shot classifier, and which classes have images."""
         learned = records.counts > 0
-        names = LinearHead.on_embeddings(text_weights(records)) if self.fuses else None
-        return _Fused(self._adapter(records) if learned.any() else None, names, learned)
+        names = text_head(records, LOGIT_SCALE, previous and previous.names) if self.fuses else None
+        adapter = followed(previous and previous.adapter, records)
+        if adapter is None and learned.any():
+            return _Fused(self._adapter(records), names, learned)
+        return _Fused(adapter, names, learned)
 
     def score_rows(self, derived: _Fused, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         """Return the fused probabilities, or the adapter alone."""
@@ -81,7 +98,7 @@ class _RAIL(ZeroShotFusion):
         """Return the fusion with the adapter that did not see each sample."""
         return self._with_names(self._held_out_adapter(derived.adapter, records, samples), records, samples)
 
-    def _held_out_adapter(self, adapter: LinearHead | None, records: Records, samples: Selection) -> Doubles:
+    def _held_out_adapter(self, adapter: Any, records: Records, samples: Selection) -> Doubles:
         """Return what the regression says of samples that it did not see, in the smaller of its forms."""
         by_kernel = self._adapters_by(records, samples, "ridge", [self.ridge])
         if by_kernel is not None:
@@ -198,11 +215,16 @@ class PrimalRAIL(_RAIL):
     @classmethod
     def operations(cls, addition: Addition) -> float:
         """Count the regression on features of all samples."""
-        return regression_on_features(addition)
+        return operations_on_features(addition)
 
     def least_bytes(self, records: Records) -> int:
         """Return the bytes of the map and of the regression."""
         return feature_bytes(records, self.n_components)
+
+    @property
+    def rebuilt_because(self) -> str:
+        """Fewer samples than features."""
+        return fewer_samples(self, self.n_components)
 
     def _features(self, records: Records) -> Relu:
         return Relu.uniform(records.width, self.n_components, self.random_state)
@@ -211,10 +233,8 @@ class PrimalRAIL(_RAIL):
         X = records.stacked()
         return sample_kernel(self._features(records), X) if len(X) < self.n_components else None
 
-    def _adapter(self, records: Records) -> LinearHead:
-        features = self._features(records)
-        weights = ridge_weights(features, records.stacked(), one_hot(records.counts), self.ridge)
-        return LinearHead(features, weights, np.zeros(len(weights)))
+    def _adapter(self, records: Records) -> LinearHead | SteppedRegression:
+        return regression_on_features(self._features(records), records, self.ridge)
 
 
 class DualRAIL(_RAIL):
@@ -293,7 +313,9 @@ class DualRAIL(_RAIL):
     def _features(self, records: Records) -> Kernel:
         return Kernel(records.stacked().astype(np.float64), self.gamma)
 
-    def _adapter(self, records: Records) -> LinearHead:
-        kernel = self._features(records)
-        weights = solve_ridge(kernel.matrix(), self.ridge, one_hot(records.counts)).T
+    def _adapter(self, records: Records) -> LinearHead | SteppedRegression:
+        kernel, Y = self._features(records), one_hot(records.counts)
+        if can_follow(records, kernel.size):
+            return SteppedRegression.solved_for(records, kernel, kernel.matrix(), Y, self.ridge)
+        weights = solve_ridge(kernel.matrix(), self.ridge, Y).T
         return LinearHead(kernel, weights, np.zeros(len(weights)))

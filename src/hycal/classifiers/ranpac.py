@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hycal.algebra.cost import Addition, regression_on_features
+from hycal.algebra.cost import Addition
+from hycal.algebra.cost import regression_on_features as operations_on_features
 from hycal.algebra.features import LinearHead, Relu, one_hot
-from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, ridge_weights, sample_kernel, validation_errors
+from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, sample_kernel, validation_errors
+from hycal.algebra.ridge_step import SteppedRegression, followed, regression_on_features
 from hycal.base import IncrementalClassifier
-from hycal.classifiers.families import GRAM_NOT_KEPT, N_COMPONENTS, RANDOM_STATE, feature_bytes
+from hycal.classifiers.families import GRAM_NOT_KEPT, N_COMPONENTS, RANDOM_STATE, feature_bytes, fewer_samples
 from hycal.errors import HyCalError
 from hycal.estimator import Interval, StrOptions
 from hycal.state.records import Records
@@ -36,7 +38,12 @@ _DEPENDS = "the ridge is chosen on the samples of {}, so it depends on how the s
 @dataclass(frozen=True, eq=False)
 class _Fitted:
     ridge: float
-    head: LinearHead
+    head: LinearHead | SteppedRegression
+
+    @property
+    def changed(self) -> int:
+        """Samples that changed since the regression was solved."""
+        return self.head.changed if isinstance(self.head, SteppedRegression) else 0
 
 
 class RanPAC(IncrementalClassifier):
@@ -109,7 +116,7 @@ class RanPAC(IncrementalClassifier):
     def operations(cls, addition: Addition) -> float:
         """Count the regression on features of all samples, and the choice of a ridge on those that are added."""
         n, d, M = addition.added * addition.shots, addition.width, addition.features
-        return regression_on_features(addition) + 2 * n * d * M + n**2 * M + 9 * n**3
+        return operations_on_features(addition) + 2 * n * d * M + n**2 * M + 9 * n**3
 
     @property
     def broken_laws(self) -> Mapping[str, str]:
@@ -167,11 +174,25 @@ class RanPAC(IncrementalClassifier):
     def _features(self, width: int) -> Relu:
         return Relu.gaussian(width, self.n_components, self.random_state)
 
-    def derive(self, records: Records, previous: Any) -> _Fitted:
+    def derive(self, records: Records, previous: _Fitted | None) -> _Fitted:
         """Return the ridge in use and the regression on random features."""
-        features, ridge = self._features(records.width), self._chosen(records)
-        weights = ridge_weights(features, records.stacked(), one_hot(records.counts), ridge)
-        return _Fitted(ridge, LinearHead(features, weights, np.zeros(len(weights))))
+        if previous is not None and (self.ridge == "joint" or previous.ridge == self._chosen(records)):
+            head = followed(previous.head, records)
+            if head is not None:
+                return _Fitted(previous.ridge, head)
+        ridge = self._chosen(records)
+        return _Fitted(ridge, regression_on_features(self._features(records.width), records, ridge))
+
+    @property
+    def rebuilt_because(self) -> str:
+        """Fewer samples than features; or a call that chooses a ridge."""
+        chosen = "a call with two samples of a class chooses a new ridge" if self.ridge == "per-task" else ""
+        return fewer_samples(self, self.n_components) or chosen
+
+    @property
+    def kept_in_steps(self) -> str:  # type: ignore[override]
+        """The ridge, where all samples choose it."""
+        return "the ridge" if self.ridge == "joint" else ""
 
     def scores_without_each(self, derived: _Fitted, records: Records, samples: Selection) -> Doubles:
         """Return the closed form, in sample space or in feature space, whichever is smaller."""
