@@ -112,6 +112,14 @@ def test_the_ground_truth_and_then_the_newest_annotation_come_first(tmp_path):
     assert [item.label for item in found] == ["c", "b", "a"]
 
 
+def test_a_subset_of_cvat_that_is_no_split_does_not_matter(tmp_path):
+    images = "".join(
+        f"<image id='{n}' name='{n}.jpg' subset='{n}'><tag label='x'/></image>" for n in ("default", "Test")
+    )
+    (tmp_path / "a.xml").write_text(f"<annotations>{images}</annotations>")
+    assert [item.split for item in list_images(tmp_path / "a.xml")] == ["", "test"]
+
+
 def test_of_labels_that_differ_the_first_is_learned_and_the_others_have_the_reason(tmp_path):
     given = [ImageLabel("1.jpg", "z", "late"), ImageLabel("1.jpg", "a", "early"), ImageLabel("1.jpg", "z", "late")]
     found = list_images(write(tmp_path / "labels.csv", given, "csv"))

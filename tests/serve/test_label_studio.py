@@ -277,19 +277,26 @@ def test_several_annotations_at_once(taught):
         "project": {"label_config": CONFIG},
     }
     assert taught.post(f"{BASE}/webhook", json=body).json()["done"] == ["1 image is colour/green"] * 2
+    body["annotation"] = [{"id": 7, "result": result}, {"id": 8, "result": result}]
+    body["task"] = [task("missing.png"), task("deep/2.png")]
+    found = taught.post(f"{BASE}/webhook", json=body).json()
+    assert found["done"] == ["1 image is colour/green"] and "missing.png" in found["problems"][0]
 
 
 def test_other_events_do_nothing(taught, service):
     before = service.state.hash
     for action in ("START_TRAINING", "TASKS_CREATED", "PROJECT_UPDATED", "TASKS_DELETED"):
         body = {"action": action, "project": {"id": 5}, "tasks": [{"id": 1}]}
-        assert taught.post(f"{BASE}/webhook", json=body).json() == {"done": []}
+        assert taught.post(f"{BASE}/webhook", json=body).json() == {"done": [], "problems": []}
     assert service.state.hash == before
 
 
 def test_what_cannot_be_learned_is_refused_with_the_reason(taught, service):
     before = service.state.hash
     assert "2 choices" in event(taught, "ANNOTATION_CREATED", 1, "1.png", "red", "green", status=400)[0]
+    for value in (None, 3, {"choices": 3}):
+        result = [{"type": "choices", "value": value}]
+        assert "expected choices" in event(taught, "ANNOTATION_CREATED", 1, "1.png", status=400, result=result)[0]
     assert "is not a class" in event(taught, "ANNOTATION_CREATED", 1, "1.png", "colour/", status=400)[0]
     assert "taught nothing" in delete(taught, 1)[0]
     assert "cannot be used" in event(taught, "ANNOTATION_CREATED", 1, "missing.png", "red", status=400)[0]
@@ -335,7 +342,7 @@ def test_the_routes_need_the_token_which_label_studio_sends_as_a_password(servic
             assert client.get(f"{BASE}/health", headers={"authorization": header}).status_code == 401
         assert client.get(f"{BASE}/health", headers={"authorization": basic("anyone", TOKEN)}).status_code == 200
         answer = client.post(f"{BASE}/webhook", headers={"authorization": basic("a", TOKEN)}, json={"action": "x"})
-        assert answer.json() == {"done": []}
+        assert answer.json()["done"] == []
 
 
 def basic(user: str, password: str) -> str:

@@ -61,9 +61,10 @@ def labels_command(
     if not found:
         raise HyCalError(f"{source} has no images, so nothing was written.")
     write_whole(out, write_labels(found, to, _sizes(root)), mark=mark)
-    names = sorted({item.name for item in found if item.label})
-    given = sum(bool(item.label) and not item.predicted for item in found)
-    predicted, files = sum(item.predicted for item in found), len({item.file for item in found})
+    named = [item for item in found if item.label]
+    names, files = sorted({item.name for item in named}), len({item.file for item in found})
+    predicted = sum(item.predicted for item in named)
+    given = len(named) - predicted
     confirm(
         f"{out}: {plural(files, 'image')}, {plural(given, 'label')}, {plural(predicted, 'prediction')}, "
         f"{class_count(len(names))}",

@@ -48,15 +48,14 @@ def list_labelled(
         for item in labels
         if not item.predicted and (item.label or item.problem)
     ]
-    found = _first_labels(found)
     if not found:
-        predictions = sum(item.predicted for item in labels)
+        predictions = sum(item.predicted and bool(item.label) for item in labels)
         raise HyCalError(
             f"The manifest {source} lists no images with a label"
             + (f" of a person; {predictions:,} have a prediction, which is not learned" if predictions else "")
-            + ". Add a line for each image."
+            + ". Expected some that a person has labelled."
         )
-    return sorted(found, key=lambda image: image.domain)
+    return sorted(_first_labels(found), key=lambda image: image.domain)
 
 
 def _first_labels(images: list[ListedImage]) -> list[ListedImage]:

@@ -99,9 +99,10 @@ class PredictionsOut(ResponseBody):
 
 
 class EventOut(ResponseBody):
-    """What was done about an event."""
+    """What was done about an event, and what could not be done."""
 
     done: list[str]
+    problems: list[str]
 
 
 class LabelStudio:
@@ -125,9 +126,8 @@ class LabelStudio:
         self._changing = threading.Lock()
         service.on_drop.append(self._ledger.drop)
 
-    @property
     def version(self) -> str:
-        """The version of the model."""
+        """Return the version of the model."""
         return _version(self._service.state)
 
     def batches(self, tasks: Sequence[TaskIn], interface: Interface) -> Iterator[list[Upload | SentImage]]:
@@ -197,7 +197,7 @@ class LabelStudio:
 
     def learn(self, annotation: AnnotationIn, image: SentImage, interface: Interface) -> str:
         """Learn the label of an annotation; without one, take back what it said before."""
-        names = [] if annotation.was_cancelled else sorted(set(chosen(annotation.result or ())))
+        names = [] if annotation.was_cancelled else _names(annotation)
         if len(names) > 1:
             raise HyCalError(f"The annotation has {len(names)} choices; a model learns one class of an image.")
         if not names:
@@ -236,6 +236,13 @@ class LabelStudio:
         return what
 
 
+def _names(annotation: AnnotationIn) -> list[str]:
+    try:
+        return sorted(set(chosen(annotation.result or ())))
+    except (KeyError, TypeError, AttributeError):
+        raise HyCalError(f"The result of annotation {annotation.id} cannot be read; expected choices.") from None
+
+
 def _version(state: State) -> str:
     """Return what Label Studio calls the version of a model: the start of its hash."""
     return state.hash[:12]
@@ -255,15 +262,16 @@ async def backend_health(request: Request) -> BackendHealthOut:
 @router.post("/setup", summary="Connect a project")
 async def setup(request: Request) -> SetupOut:
     """Check the labeling interface, and say the version of the model. The sent address and key are not used."""
-    read_interface(parse_json(await request.body(), SetupIn).schema)
-    return SetupOut(model_version=_backend(request).version)
+    body = parse_json(await request.body(), SetupIn)
+    await run_in_threadpool(read_interface, body.schema)
+    return SetupOut(model_version=await run_in_threadpool(_backend(request).version))
 
 
 @router.post("/predict", summary="Predict tasks")
 async def predict(request: Request) -> PredictionsOut:
     """A list of predictions for each task: one, or none if its image cannot be used."""
     backend, body = _backend(request), parse_json(await request.body(), PredictIn)
-    interface = read_interface(body.label_config)
+    interface = await run_in_threadpool(read_interface, body.label_config)
     return await run_on(ANSWERING, backend.predict, await _received(backend, body.tasks, interface), interface)
 
 
@@ -273,22 +281,25 @@ async def webhook(request: Request) -> EventOut:
     backend, event = _backend(request), parse_json(await request.body(), EventIn)
     if event.action == "ANNOTATIONS_DELETED":
         deleted = event.annotations or ()
-        return EventOut(done=[await run_in_threadpool(backend.take_back, entry.id) for entry in deleted])
+        return EventOut(done=[await run_in_threadpool(backend.take_back, entry.id) for entry in deleted], problems=[])
     if event.action not in ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED"):
-        return EventOut(done=[])
+        return EventOut(done=[], problems=[])
     annotations, tasks = _listed(event.annotation), _listed(event.task)
     if event.project is None or len(annotations) != len(tasks):
         raise HyCalError(
             "The event has no project, or not one task for each annotation. Let the webhook send payloads."
         )
-    interface = read_interface(event.project.label_config)
+    interface = await run_in_threadpool(read_interface, event.project.label_config)
     images = await _received(backend, tasks, interface)
-    return EventOut(
-        done=[
-            await run_in_threadpool(backend.learn, annotation, image, interface)
-            for annotation, image in zip(annotations, images, strict=True)
-        ]
-    )
+    done, problems = list[str](), list[HyCalError]()
+    for annotation, image in zip(annotations, images, strict=True):
+        try:
+            done.append(await run_in_threadpool(backend.learn, annotation, image, interface))
+        except HyCalError as error:  # the others are learned all the same
+            problems.append(error)
+    if problems and not done:
+        raise problems[0]
+    return EventOut(done=done, problems=[visible(str(error)) for error in problems])
 
 
 async def _received(backend: LabelStudio, tasks: Sequence[TaskIn], interface: Interface) -> list[SentImage]:

@@ -16,6 +16,7 @@ from hycal.data.annotations.image_label import (
     ImageLabel,
     SizeOf,
     by_image,
+    known_split,
     one_class,
     parse_xml,
     read_whole,
@@ -46,7 +47,7 @@ def _labels(image: Element) -> list[ImageLabel]:
     file, where = image.get("name", ""), f"image {image.get('id', '')}"
     if not file:
         raise HyCalError(f"{where} has no name")
-    split: dict[str, Any] = {"split": image.get("subset", "")}
+    split: dict[str, Any] = {"split": known_split(image.get("subset"))}
     shapes = [shape for shape in image if shape.get("label")]
     tags = [shape for shape in shapes if shape.tag == "tag"] or shapes
     found = []

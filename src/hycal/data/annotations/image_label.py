@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from hycal.data.samples import split_of
 from hycal.errors import HyCalError
 
 MODEL = "model"  # who gave a label that is a prediction
@@ -83,6 +84,15 @@ def one_class(file: str, names: Sequence[str], **more: Any) -> ImageLabel:
         domain, slash, name = found[0].partition("/")
         more |= {"domain": domain, "label": name} if slash else {"label": domain}
     return ImageLabel(file, **more)
+
+
+def known_split(text: object) -> str:
+    """Return the name of a split if it is one, else "": other programs call other things so.
+
+    >>> known_split("Train"), known_split("default"), known_split(None)
+    ('Train', '', '')
+    """
+    return text if isinstance(text, str) and split_of(text) else ""
 
 
 def by_image(labels: Sequence[ImageLabel]) -> dict[str, list[ImageLabel]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from hycal.data.annotations.image_label import MODEL, ImageLabel, by_image, one_class
+from hycal.data.annotations.image_label import MODEL, ImageLabel, by_image, known_split, one_class
 from hycal.errors import HyCalError
 from hycal.escaping import html_text, json_text
 
@@ -44,11 +44,8 @@ def read_tasks(path: Path, content: Any) -> list[ImageLabel]:
 
 def _labels(task: Mapping[str, Any], where: str) -> list[ImageLabel]:
     data = task["data"]
-    about: dict[str, Any] = {
-        "where": where,
-        "sha256": str(data.get("sha256") or ""),
-        "split": str(data.get("split") or ""),
-    }
+    about: dict[str, Any] = {"sha256": str(data.get("sha256") or ""), "split": known_split(data.get("split"))}
+    about["where"] = where
     files, problem = image_files_of(_reference(data))
     about["elsewhere"] = files[1:]
     if problem:
