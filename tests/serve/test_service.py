@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from hycal.project import Arrival, Example, Project, Space, empty_state
+from hycal.serve import server
 from hycal.serve.caches import CachedResult
 from hycal.serve.compaction import compacting
+from hycal.serve.security import Access
 from tests.support.encoders import ColourEncoder
 from tests.support.services import client_of, files, new_service, picture, teach
 
@@ -85,6 +87,20 @@ def test_forgetting_for_good_leaves_nothing_in_memory(tmp_path, monkeypatch, for
         assert not [one for one in held if one() is not None]
         assert client.get(f"/api/thumbnails/{image}").status_code == 404
         assert client.post("/api/answers", json={"images": [image]}).json()["answers"][0]["problem"]
+
+
+def test_a_server_searches_garbage_though_commands_do_so_rarely(service, monkeypatch):
+    monkeypatch.setattr(server, "allow_many_files", lambda: None)
+    monkeypatch.setattr(server, "keep_one_blas_thread", lambda: None)
+    seen = []
+    monkeypatch.setattr(server.uvicorn, "run", lambda *_, **options: seen.append(gc.get_threshold()))
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(500_000)
+        server.run(service, Access(), 8000)
+    finally:
+        gc.set_threshold(*before)
+    assert seen[0][0] < 10_000
 
 
 def test_a_thumbnail_is_not_kept_by_browsers(taught, service):
