@@ -10,7 +10,7 @@
 "All" learns every image and answers one query with `predict_proba`. "Step" takes an image back from one class, learns
 it in another and answers a query again; it is the median of a few. "Ratio" is all over step. "Apart" compares with a
 model built anew from the same records: the largest difference of a probability over 200 queries, and how many of 200
-best classes are the same.
+best classes are the same. "Rebuilt" says why a method may build its model anew at a step.
 
 Classes are made of the bundled embeddings of eight disciplines. The mean of a class lies between those of two real
 classes of a discipline, and its samples deviate from it as real images of the discipline deviate from the mean of their
@@ -154,9 +154,10 @@ def table(names: Sequence[str], classes: int, shots: int, now: Callable[[], floa
         except MemoryError:
             print(f"{name:18} not measured: out of memory", flush=True)
             continue
+        reason = method.rebuilt_because
         print(
             f"{name:18}{found.everything:10.3f}{found.step:10.4f}{found.everything / found.step:8.0f}"
-            f"{found.apart:10.1e}{found.same:6d}",
+            f"{found.apart:10.1e}{found.same:6d}{'  rebuilt: ' + reason if reason else ''}",
             flush=True,
         )
 

@@ -116,12 +116,7 @@ class SteppedRegression:
             return None
         if len(self.rows) + changes.samples > _MOST_ROWS:
             return None
-        was = changes.source.copy()  # the old column of each class, -1 if it is new
-        for one in changes.classes:
-            if one.old is not None and one.column is not None:
-                was[one.column] = changes.before.column_of[records.labels[one.column]]
-        now = np.full(len(changes.before.ordered) + 1, -1)  # -1, the last, is the column of classes that are gone
-        now[was[was >= 0]] = np.flatnonzero(was >= 0)
+        was, now = changes.moves
         rows, signs, own = [self.rows], [self.signs], [now[self.own]]
         for one in changes.classes:
             rows += [one.added, one.removed]

@@ -137,6 +137,8 @@ class AnaCP(FoldedClassifier):
         self.replay = replay
         self.random_state = random_state
 
+    rebuilt_because = "every image changes the targets of all classes and the samples that are drawn"
+
     @classmethod
     def operations(cls, addition: Addition) -> float:
         """Count three projections of all samples, and the regression on twenty Gaussian samples of each class."""

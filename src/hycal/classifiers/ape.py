@@ -11,34 +11,29 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from hycal.algebra.classwise_head import text_head
 from hycal.algebra.cost import Addition
 from hycal.algebra.covariance import directions
-from hycal.algebra.features import Kernel, LinearHead, one_hot
-from hycal.algebra.softmax import log_softmax
-from hycal.classifiers.families import NEEDS_IMAGES, CacheClassifier, TextClassifier, text_weights
+from hycal.algebra.features import LinearHead
+from hycal.algebra.softmax import LOGIT_SCALE, log_softmax
+from hycal.algebra.votes import Votes, Weights
+from hycal.classifiers.families import NEEDS_IMAGES, CacheClassifier, TextClassifier
 from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
-from hycal.validation import Doubles
+from hycal.validation import Doubles, Floats
 
 _TINY = 1e-6  # added to a probability before its logarithm, as published
 
 
 @dataclass(frozen=True, eq=False)
-class _Votes:
-    """exp(-beta (1 - x'.f')) for every stored image f, where ' keeps some dimensions and scales to unit length."""
+class _Keys:
+    """Keeps some dimensions of embeddings and scales to unit length."""
 
     kept: npt.NDArray[np.intp]
-    kernel: Kernel
-
-    @property
-    def size(self) -> int:
-        """N."""
-        return self.kernel.size
 
     def __call__(self, X: Doubles) -> Doubles:
-        """Return the votes for the rows of X."""
-        return self.kernel(directions(X[:, self.kept]))
+        return directions(X[:, self.kept])
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +90,7 @@ class APE(CacheClassifier, TextClassifier):
     -----
     The training-free form, read from the authors' code. They search alpha, beta and gamma on validation data from the
     values that are the defaults here, and have as many images of every class; with other counts every pair of members
-    counts the same. Learning costs O(N d C), a query 2 N (d + C) operations.
+    counts the same. Learning costs O(N d C), a query 2 N d operations.
 
     References
     ----------
@@ -149,12 +144,24 @@ class APE(CacheClassifier, TextClassifier):
         """Count the products of all images and texts."""
         return 2 * addition.samples * addition.width * addition.classes
 
-    def derive(self, records: Records, previous: Any) -> tuple[LinearHead, LinearHead | None]:
+    @property
+    def rebuilt_because(self) -> str:
+        """The vote of an image depends on the texts of all classes, and the dimensions on all images."""
+        return "a new class, or other dimensions, change the votes of all images"
+
+    def derive(self, records: Records, previous: tuple[Votes, LinearHead] | None) -> tuple[Votes, LinearHead]:
         """Return the cache of votes, and the zero-shot classifier."""
-        names = LinearHead.on_embeddings(text_weights(records))
-        texts = _texts(records)
+        last, last_names = previous or (None, None)
+        names, texts = text_head(records, LOGIT_SCALE, last_names), _texts(records)
         spread = _Spread.of(records, texts)
-        return self._cache(records, texts, self._kept(spread, *spread.similarity())), names
+        kept = self._kept(spread, *spread.similarity())
+        if last is not None and last_names is not None and last_names.weights is names.weights:
+            assert isinstance(last.keys, _Keys)
+            same = np.array_equal(last.keys.kept, kept)
+            votes = last.after(records, self._weights(texts, kept)) if same else None
+            if votes is not None:
+                return votes, names
+        return self._cache(records, texts, kept), names
 
     def _kept(self, spread: _Spread, products: Doubles, pairs: int) -> npt.NDArray[np.intp]:
         """Return the dimensions of the largest criterion, in order."""
@@ -163,19 +170,25 @@ class APE(CacheClassifier, TextClassifier):
         size = max(round(self.share * len(criterion)), 1)
         return np.sort(np.argsort(-criterion, kind="stable")[:size])
 
-    def _cache(self, records: Records, texts: Doubles, kept: npt.NDArray[np.intp]) -> LinearHead:
+    def _cache(self, records: Records, texts: Doubles, kept: npt.NDArray[np.intp]) -> Votes:
         """Return the votes on the dimensions `kept`, with the weight of each image."""
-        keys = directions(records.stacked()[:, kept].astype(np.float64))
-        targets = one_hot(records.counts)
-        explained = np.sum(targets * log_softmax(keys @ directions(texts[:, kept]).T), axis=1)
-        divergence = np.log2((1.0 + _TINY) / (np.exp(explained) + _TINY))
-        weights = self.alpha * targets.T * np.exp(self.gamma * divergence)
         # beta (1 - x.f) = beta/2 |x - f|^2 on unit vectors: the votes are a kernel's.
-        return LinearHead(_Votes(kept, Kernel(keys, self.beta / 2.0)), weights, np.zeros(len(weights)))
+        return Votes.of(records, self._weights(texts, kept), self.beta / 2.0, _Keys(kept))
 
-    def scores_without_each(
-        self, derived: tuple[LinearHead, LinearHead | None], records: Records, samples: Selection
-    ) -> Doubles:
+    def _weights(self, texts: Doubles, kept: npt.NDArray[np.intp]) -> Weights:
+        """Return what weighs images: the less its text explains one, the more."""
+        keys = _Keys(kept)
+        targets = keys(texts)
+
+        def weights(rows: Floats, own: npt.NDArray[np.intp]) -> Doubles:
+            explained = log_softmax(keys(rows.astype(np.float64)) @ targets.T)[np.arange(len(rows)), own]
+            divergence = np.log2((1.0 + _TINY) / (np.exp(explained) + _TINY))
+            found: Doubles = self.alpha * np.exp(self.gamma * divergence)
+            return found
+
+        return weights
+
+    def scores_without_each(self, derived: tuple[Votes, LinearHead], records: Records, samples: Selection) -> Doubles:
         """Take away each sample's own vote; samples without which the same dimensions are kept go together."""
         texts = _texts(records)
         spread, together = _Spread.of(records, texts), defaultdict(list)
@@ -188,7 +201,7 @@ class APE(CacheClassifier, TextClassifier):
             scores[rows] = self.score_rows((cache, derived[1]), some.X, None)
             keys = directions(some.X[:, dimensions].astype(np.float64))
             votes = np.exp(self.beta * (np.einsum("nd,nd->n", keys, keys) - 1.0))
-            scores[rows, some.own] -= votes * cache.weights[some.own, some.rows]
+            scores[rows, some.own] -= votes * cache.weights[some.rows]
         return scores
 
 

@@ -131,6 +131,8 @@ class LoRanPAC(FoldedClassifier):
         self.truncation = truncation
         self.random_state = random_state
 
+    rebuilt_because = "a truncated decomposition has no exact update"
+
     @classmethod
     def operations(cls, addition: Addition) -> float:
         """Count random features of all samples, their products, the decomposition, and the solution."""

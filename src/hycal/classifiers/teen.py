@@ -183,6 +183,8 @@ class TEEN(IncrementalClassifier):
         self.base = base
         self.ridge = ridge
 
+    rebuilt_because = "means are drawn towards each other, and all are drawn again"
+
     @classmethod
     def operations(cls, addition: Addition) -> float:
         """Count the means, their cosines, and what they are drawn towards."""

@@ -7,14 +7,18 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
+from hycal.algebra.classwise_head import text_head
 from hycal.algebra.cost import Addition
-from hycal.algebra.features import Kernel, LinearHead, one_hot
-from hycal.classifiers.families import NEEDS_IMAGES, ZERO_SHOT, CacheClassifier, ZeroShotFusion, text_weights
+from hycal.algebra.features import LinearHead
+from hycal.algebra.softmax import LOGIT_SCALE
+from hycal.algebra.votes import Votes
+from hycal.classifiers.families import NEEDS_IMAGES, ZERO_SHOT, CacheClassifier, ZeroShotFusion
 from hycal.estimator import Interval
 from hycal.state.records import Records
 from hycal.state.selection import Selection
-from hycal.validation import Doubles
+from hycal.validation import Doubles, Floats
 
 
 class TipAdapter(CacheClassifier, ZeroShotFusion):
@@ -34,7 +38,7 @@ class TipAdapter(CacheClassifier, ZeroShotFusion):
     Notes
     -----
     The training-free form. The votes are summed, as published, so a class with more images has more votes; alpha and
-    beta are the paper's, since there is no validation set to search them on. A query costs 2 N (d + C) operations.
+    beta are the paper's, since there is no validation set to search them on. A query costs 2 N d operations.
 
     References
     ----------
@@ -71,15 +75,24 @@ class TipAdapter(CacheClassifier, ZeroShotFusion):
         """Count nothing: learning stores the images."""
         return 0.0
 
-    def derive(self, records: Records, previous: Any) -> tuple[LinearHead, LinearHead | None]:
+    rebuilt_because = ""
+
+    def derive(
+        self, records: Records, previous: tuple[Votes, LinearHead | None] | None
+    ) -> tuple[Votes, LinearHead | None]:
         """Return the cache of votes, and the zero-shot classifier where it is wanted."""
-        # beta (1 - x.f) = beta/2 |x - f|^2 on unit vectors: the votes are a kernel's.
-        votes = Kernel(records.stacked().astype(np.float64), self.beta / 2.0)
-        cache = LinearHead(votes, self.alpha * one_hot(records.counts).T, np.zeros(len(records.counts)))
-        return cache, LinearHead.on_embeddings(text_weights(records)) if self.fuses else None
+        last, names = previous or (None, None)
+        votes = None if last is None else last.after(records, self._weights)
+        if votes is None:
+            # beta (1 - x.f) = beta/2 |x - f|^2 on unit vectors: the votes are a kernel's.
+            votes = Votes.of(records, self._weights, self.beta / 2.0, keys=lambda rows: rows)
+        return votes, text_head(records, LOGIT_SCALE, names) if self.fuses else None
+
+    def _weights(self, rows: Floats, own: npt.NDArray[np.intp]) -> Doubles:
+        return np.full(len(rows), self.alpha)
 
     def scores_without_each(
-        self, derived: tuple[LinearHead, LinearHead | None], records: Records, samples: Selection
+        self, derived: tuple[Votes, LinearHead | None], records: Records, samples: Selection
     ) -> Doubles:
         """Take away each sample's own vote."""
         X = samples.X.astype(np.float64)

@@ -96,6 +96,7 @@ def forget_for_good(state: State, name: str) -> Change:
     """
     former = None if look_up(state, name) else _find_in_undo(state, name)
     following, receipt = forget(state, find(state, name)) if former is None else _record_erasure(state, former)
+    following.classifier.refresh()  # what was derived may hold what was forgotten
     return following.with_history(drop_all_undo(following.history), version=following.version), replace(
         receipt, undoable=False
     )

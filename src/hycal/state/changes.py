@@ -109,6 +109,17 @@ class Changes:
         """How many samples were added or removed."""
         return sum(one.samples for one in self.classes)
 
+    @cached_property
+    def moves(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The old column of each class, (C,), -1 if its label is new; and the new column of each old one and of -1."""
+        was = self.source.copy()
+        for one in self.classes:
+            if one.old is not None and one.column is not None:
+                was[one.column] = self.before.column_of[self.after.labels[one.column]]
+        now = np.full(len(self.before.ordered) + 1, -1)
+        now[was[was >= 0]] = np.flatnonzero(was >= 0)
+        return was, now
+
     @property
     def few(self) -> bool:
         """Whether the samples can be compared quickly: most classes are the same."""
