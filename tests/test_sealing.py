@@ -230,6 +230,17 @@ def test_unknown_images_are_told_by_means_and_a_threshold_that_is_kept():
     assert not sealed.unknown(far[:1]).any(), "a class that a sealed model learned is known"
 
 
+def test_near_duplicates_do_not_make_known_images_unknown(tmp_path):
+    """Thresholds are of the samples that differ, so the measure that they were fitted to must be too."""
+    rng = np.random.default_rng(0)
+    means = rng.normal(scale=0.25, size=(20, 64)) + 2.0 * np.eye(64)[0]
+    images, queries = (np.repeat(means, k, axis=0) + rng.normal(scale=0.12, size=(20 * k, 64)) for k in (2, 10))
+    model = NCM().fit(np.repeat(images, 8, axis=0), np.repeat(np.arange(20), 16))
+    model.seal().save(tmp_path / "sealed")
+    assert model.unknown(queries).mean() < 0.05
+    assert load(tmp_path / "sealed").unknown(queries).mean() < 0.05
+
+
 def test_a_sealed_model_can_be_sealed_and_pickled():
     sealed = learned("SLDA", FIRST).seal()
     assert_same_answers(sealed, sealed.seal())
@@ -249,6 +260,7 @@ MALFORMED = {
     "scatters of other freedoms": lambda m, t: t["sealed.spread_freedoms"].fill(0),
     "no calibration": lambda m, t: t.pop("sealed.number.calibration"),
     "a temperature of none": lambda m, t: t["sealed.number.calibration"].fill(0.0),
+    "two numbers of what is common": lambda m, t: t.update({"sealed.number.common": np.zeros(2)}),
     "another thing kept": lambda m, t: m["sealed"].update(keeps="classes"),
     "nothing that is known": lambda m, t: m["sealed"].update(keeps="all"),
     "sealed by a list": lambda m, t: m.update(sealed=[1]),

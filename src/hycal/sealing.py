@@ -171,6 +171,7 @@ def _numbers(calibration: Calibration, familiarity: Familiarity) -> dict[str, Do
     return {
         "calibration": np.array([calibration.temperature, *calibration.own]),
         "familiarity": np.array([familiarity.centre, familiarity.spread, *familiarity.held_out]),
+        "common": np.array([familiarity.similarity.common]),
     }
 
 
@@ -181,4 +182,7 @@ def _calibration(table: SealedRecords) -> Calibration:
 
 def _familiarity(table: SealedRecords) -> Familiarity:
     centre, spread, *held_out = table.numbers["familiarity"]
-    return Familiarity(ClassSimilarity.of(table), float(centre), float(spread), None, 0.0, np.array(held_out))
+    similarity = ClassSimilarity.of(table)
+    if "common" in table.numbers:  # that of the samples that were held out, which are fewer than all
+        similarity = replace(similarity, common=float(table.numbers["common"][0]))
+    return Familiarity(similarity, float(centre), float(spread), None, 0.0, np.array(held_out))

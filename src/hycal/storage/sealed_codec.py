@@ -77,6 +77,7 @@ def sealed_records(
         all(len(numbers.get(name, ())) >= size for name, size in least.items()), f"the numbers of {' and '.join(least)}"
     )
     expect(float(numbers["calibration"][0]) > 0.0 and float(numbers["familiarity"][1]) > 0.0, "positive scales")
+    expect(len(numbers.get("common", (0.0,))) == 1, "one number for what is common to all classes")
     return SealedRecords(
         dict(zip(labels, classes, strict=True)),
         manifest.get("memo", {}),
