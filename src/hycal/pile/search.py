@@ -34,9 +34,7 @@ def rows_of_class(
     return best, chances[best]
 
 
-def unlike_anything(
-    rows: Floats, classifier: IncrementalClassifier, *, error: float = 0.05
-) -> npt.NDArray[np.bool_]:
+def unlike_anything(rows: Floats, classifier: IncrementalClassifier, *, error: float = 0.05) -> npt.NDArray[np.bool_]:
     """Return which rows fit no learned class, where the share `error` of learned images would be called so."""
     familiarity = classifier.familiarity_
     if not len(familiarity.held_out) or not len(rows):
