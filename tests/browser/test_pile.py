@@ -31,7 +31,7 @@ class Labeller:
 
     def __init__(self, person: Visit) -> None:
         self.page = person.page
-        self.page.set_default_timeout(120_000)  # images are embedded first
+        self.page.set_default_timeout(60_000)  # images are embedded first
         person.go("pile")
 
     def asked(self) -> str:
@@ -47,7 +47,7 @@ class Labeller:
     def answer(self) -> tuple[str, str]:
         """Answer with the keyboard alone; return the image, and the way that was taken."""
         name = self.asked()
-        truth = name.split("-")[0]
+        truth = Path(name).name.split("-")[0]
         offered = self.page.eval_on_selector_all(".numbered button", "all => all.map(one => one.title.split('/')[1])")
         if offered[:1] == [truth]:
             self.page.keyboard.press("Enter")

@@ -164,7 +164,7 @@ def _is_new(link: Path, entered: list[Path]) -> bool:
 
 
 def pile_files(folder: str | os.PathLike[str]) -> list[Path]:
-    """Return the files below `folder` without tables: lists of labels may lie among the images."""
+    """Return the files below `folder` as `image_files` does, without tables: lists of labels may lie there too."""
     return [path for path in image_files(folder) if path.suffix.lower() not in TABLES]
 
 

@@ -83,7 +83,7 @@ def carry_out(out: Path, manifest: Manifest, *, watch: Watch | None = None) -> t
 
 
 def undo_sort(out: Path, *, watch: Watch | None = None) -> tuple[Manifest, list[Problem]]:
-    """Put everything back as it was before sorting; return the manifest of what was undone, and what had to stay.
+    """Put everything back as it was before the folder was sorted; return the manifest of that, and what had to stay.
 
     A copy that was changed since stays, and so does a moved image whose old place is taken; then the manifest stays
     too, and undoing can be tried again.

@@ -1,4 +1,4 @@
-"""Batches of requests, and the few threads that do the work for all clients.
+"""Batches of requests, the few threads that do the work for all clients, and the time that it takes.
 
 Scoring sixteen rows costs little more than scoring one, so requests that wait at the same time are answered in one
 call. One thread is enough, because scoring uses every core by itself where that helps.
@@ -10,9 +10,12 @@ heap keeps what it once needed for a batch. With dozens of threads a server woul
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -32,6 +35,22 @@ async def run_on(threads: tuple[int, str], work: Callable[..., T], *args: object
     """Return `work(*args, **options)`, run by one of `threads`."""
     pool = thread_pool(*threads)
     return await asyncio.get_running_loop().run_in_executor(pool, partial(work, *args, **options))
+
+
+@dataclass
+class Stopwatch:
+    """Milliseconds of each kind of work."""
+
+    spent: dict[str, float] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def on(self, what: str) -> Iterator[None]:
+        """Add the time of a block."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent[what] = self.spent.get(what, 0.0) + 1e3 * (time.perf_counter() - began)
 
 
 class Batcher(Generic[Q, A]):

@@ -16,10 +16,10 @@ from starlette.responses import Response
 
 from hycal.errors import HyCalError
 from hycal.parallel.threads import thread_pool
-from hycal.serve.batching import ANSWERING, BULK, Batcher, run_on
+from hycal.serve.batching import ANSWERING, BULK, Batcher, Stopwatch, run_on
 from hycal.serve.bodies import EmbeddingsIn, is_npy, parse_json
 from hycal.serve.serializers import encode_ranking
-from hycal.serve.service import Service, Stopwatch
+from hycal.serve.service import Service
 from hycal.validation import Floats
 
 TOP = 5  # candidates for each row if the request does not say how many

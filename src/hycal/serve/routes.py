@@ -13,7 +13,7 @@ from hycal.errors import HyCalError
 from hycal.project import Receipt, find_class
 from hycal.project.predictions import ERROR
 from hycal.serve import requests, schemas
-from hycal.serve.batching import ANSWERING, EMBEDDING, run_on
+from hycal.serve.batching import ANSWERING, EMBEDDING, Stopwatch, run_on
 from hycal.serve.bodies import EMBEDDINGS, NPY, PREFIX, EmbeddingsIn, FoldersIn, LearnIn, json_schema, parse_json
 from hycal.serve.embeddings import TOP
 from hycal.serve.serializers import (
@@ -27,7 +27,7 @@ from hycal.serve.serializers import (
     describe_model,
     describe_trial,
 )
-from hycal.serve.service import SentImage, Service, Stopwatch, Upload
+from hycal.serve.service import SentImage, Service, Upload
 
 
 async def _service(request: Request) -> Service:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy.typing as npt
 
@@ -99,22 +98,6 @@ class SentImage:
     name: str
     example: Example | None
     problem: str | None = None
-
-
-@dataclass
-class Stopwatch:
-    """Milliseconds of each kind of work."""
-
-    spent: dict[str, float] = field(default_factory=dict)
-
-    @contextlib.contextmanager
-    def on(self, what: str) -> Iterator[None]:
-        """Add the time of a block."""
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.spent[what] = self.spent.get(what, 0.0) + 1e3 * (time.perf_counter() - began)
 
 
 class Service:

@@ -171,5 +171,5 @@ export function hand({ told }) {
     else work();
   });
 
-  return { element, renew };
+  return { element, renew, isEmpty: () => !images.length };
 }

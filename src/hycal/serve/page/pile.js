@@ -2,7 +2,7 @@
 
 import { batches, get, splitBySize, upload } from "./api.js";
 import { confirmed } from "./dialog.js";
-import { attempt, fill, h, percent, plural, say } from "./dom.js";
+import { $, attempt, fill, h, percent, plural, say } from "./dom.js";
 import { dropZone } from "./dropzone.js";
 import { groups } from "./groups.js";
 import { hand } from "./hand.js";
@@ -10,6 +10,7 @@ import { sorting } from "./sorting.js";
 import { store } from "./store.js";
 
 const POLL = 1500; // milliseconds between two looks at a pile that is being embedded
+const CALM = 5000; // and at one that others may label
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
 
 let parts = null;
@@ -40,13 +41,26 @@ function build(section) {
   section.replaceChildren(h("h2", { className: "visually-hidden" }, "Pile"), parts.zone, parts.line, parts.progress, parts.hand, parts.groups.element, parts.sorting.element);
 }
 
-/** Ask the server how far the pile is, and again after a while if it goes on by itself. */
+/** Ask the server how far the pile is and what to ask about, and then look again while the view is on the screen. */
 async function look() {
   clearTimeout(looking);
-  if (!status?.total) told(await get("pile"));
+  told(await get("pile"));
   if (status.total) await parts.asked.renew();
-  if (status.total > status.embedded + status.skipped && !status.problem) looking = setTimeout(() => attempt(look), POLL);
+  lookAgain();
 }
+
+/** Follow what others do; the images in hand stay as they are, and their lease is not renewed. */
+async function watch() {
+  told(await get("pile"));
+  lookAgain();
+}
+
+function lookAgain() {
+  clearTimeout(looking);
+  if (!$("pile").hidden) looking = setTimeout(() => attempt(parts.asked.isEmpty() ? look : watch), isWorking() ? POLL : CALM);
+}
+
+const isWorking = () => status.total > status.embedded + status.skipped && !status.problem;
 
 /** Show what the server said of the pile. */
 function told(said) {
@@ -54,7 +68,8 @@ function told(said) {
   const { total, embedded, skipped, folder } = said;
   parts.zone.hidden = Boolean(folder);
   parts.zone.classList.toggle("small", total > 0);
-  fill(parts.line, ...words(said));
+  const line = h("p", {}, ...words(said));
+  if (line.textContent !== parts.line.textContent) parts.line.replaceChildren(...line.childNodes); // else it would be read aloud again
   Object.assign(parts.progress, { hidden: !sending && embedded + skipped >= total, max: Math.max(total, 1), value: embedded + skipped });
   for (const part of [parts.hand, parts.groups.element, parts.sorting.element]) part.hidden = !total;
   parts.sorting.show(said);
@@ -65,8 +80,7 @@ function words({ total, embedded, skipped, left_out: left, labelled, problem, pe
   if (!total) return [];
   return [
     h("strong", {}, `Labelled ${labelled.toLocaleString("en")} of ${(total - skipped).toLocaleString("en")}`),
-    rest && labelled < embedded && `, estimated accuracy of the rest ${Math.round(100 * rest.low)} to ${percent(rest.high)}`,
-    rest && more === 0 && `, about ${percent(target)} as it is`,
+    rest && labelled < embedded && `, estimated accuracy of the rest ${Math.round(100 * rest.low)} to ${Math.round(100 * rest.high)} %`,
     rest && more > 0 && `, about ${plural(more, "more label")} to ${percent(target)}`,
     ".",
     embedded + skipped < total && ` ${(embedded + skipped).toLocaleString("en")} of ${total.toLocaleString("en")} files are ready.`,
