@@ -85,11 +85,6 @@ def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats]
     return _changed(state, classifier, "learn", {label: len(rows) for label, rows in by_label.items()})
 
 
-def correct(state: State, *_: object) -> Change:
-    """Refuse."""
-    refuse("correct single images")
-
-
 def forget(state: State, target: Target) -> Change:
     """Forget classes. Their part of a scatter that they share with others stays."""
     if target.kind == "image":
