@@ -103,6 +103,11 @@ def test_what_needs_single_images_is_refused_with_the_reason(command, small, pho
     assert small.read_bytes() == before
 
 
+def test_an_open_model_does_not_take_in_a_sealed_one(plain, small, tmp_path):
+    said = hycal_error("merge", plain, small, "--out", tmp_path / "both.hycal")
+    assert "Merge this one into the sealed one" in said and not (tmp_path / "both.hycal").exists()
+
+
 def test_the_last_class_stays(small):
     assert "keeps its last class" in hycal_error("forget", small, "low", "--yes")
 

@@ -18,6 +18,7 @@ from hycal.project.state import (
     Changes,
     State,
 )
+from hycal.state.sealed import check_open
 from hycal.state.steps import Step
 from hycal.validation import Floats, Label, ModelKind, check_label, check_mergeable, check_one_kind, normal_name
 
@@ -126,6 +127,7 @@ def rename(state: State, old: Target, new: str) -> Change:
 def merge(state: State, other: State) -> Change:
     """Learn every image of `other`; an image that both have counts once."""
     check_mergeable(_kind(state), _kind(other))
+    check_open(other.classifier.records_)
     arrivals = [
         Arrival(label, example)  # type: ignore[arg-type]
         for label, class_ in other.classes.items()
