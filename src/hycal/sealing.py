@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hycal.errors import HyCalError
 from hycal.state.records import Records
-from hycal.state.sealed import SealedRecords, check_open, refuse
+from hycal.state.sealed import SealedRecords, refuse
 from hycal.state.steps import Step
 from hycal.uncertainty.calibration import Calibration
 from hycal.uncertainty.carried import Carried
@@ -158,8 +158,11 @@ class Sealable:
             theirs = other.seal().records_
             if not isinstance(theirs, SealedRecords) or theirs.parameters != mine.parameters:
                 refuse("be merged with a model of other parameters")
-        else:
-            check_open(theirs)
+        elif isinstance(theirs, SealedRecords):
+            raise HyCalError(
+                "The other model is sealed and this one is not, so this one cannot take it in. Nothing was changed. "
+                "Merge this one into the sealed one, or seal it first."
+            )
         return mine.merge(theirs)
 
 

@@ -18,7 +18,6 @@ from hycal.project.state import (
     Changes,
     State,
 )
-from hycal.state.sealed import check_open
 from hycal.state.steps import Step
 from hycal.validation import Floats, Label, ModelKind, check_label, check_mergeable, check_one_kind, normal_name
 
@@ -127,7 +126,7 @@ def rename(state: State, old: Target, new: str) -> Change:
 def merge(state: State, other: State) -> Change:
     """Learn every image of `other`; an image that both have counts once."""
     check_mergeable(_kind(state), _kind(other))
-    check_open(other.classifier.records_)
+    other.classifier.records_.check_samples("be merged into a model that is not; merge that one into this one")
     arrivals = [
         Arrival(label, example)  # type: ignore[arg-type]
         for label, class_ in other.classes.items()

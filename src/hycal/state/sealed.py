@@ -309,15 +309,6 @@ def refuse(what: str) -> Never:
     )
 
 
-def check_open(other: Records) -> None:
-    """Raise if a model that is not sealed would have to learn the samples of a sealed one."""
-    if isinstance(other, SealedRecords):
-        raise HyCalError(
-            "The other model is sealed and this one is not, so this one cannot take it in. Nothing was changed. "
-            "Merge this one into the sealed one, or seal it first."
-        )
-
-
 def shared_bytes(records: Records) -> Iterator[bytes]:
     """Yield what a sealed table has beside its classes, for a hash; nothing of one that is not sealed."""
     if isinstance(records, SealedRecords):
