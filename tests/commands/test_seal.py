@@ -100,7 +100,13 @@ def test_what_needs_single_images_is_refused_with_the_reason(command, small, pho
     words = {"MODEL": small, "IMAGE": image, "FOLDER": photos / "test" / "low"}
     said = hycal_error(*(words.get(word, word) for word in REFUSED[command]))
     assert "sealed: it has no embeddings of single images" in said
+    assert command != "correct" or "it cannot correct single images" in said
     assert small.read_bytes() == before
+
+
+def test_an_open_model_does_not_take_in_a_sealed_one(plain, small, tmp_path):
+    said = hycal_error("merge", plain, small, "--out", tmp_path / "both.hycal")
+    assert "merge that one into this one" in said and not (tmp_path / "both.hycal").exists()
 
 
 def test_the_last_class_stays(small):

@@ -126,6 +126,7 @@ def rename(state: State, old: Target, new: str) -> Change:
 def merge(state: State, other: State) -> Change:
     """Learn every image of `other`; an image that both have counts once."""
     check_mergeable(_kind(state), _kind(other))
+    other.classifier.records_.check_samples("be merged into a model that is not; merge that one into this one")
     arrivals = [
         Arrival(label, example)  # type: ignore[arg-type]
         for label, class_ in other.classes.items()

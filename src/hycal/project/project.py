@@ -44,7 +44,7 @@ class Project(StateFile):
 
     def correct(self, example: Example, label: str, texts: Mapping[str, Floats] | None = None) -> Receipt:
         """Learn an image as `label`, and as no other class; see `hycal.project.changes.correct`."""
-        return self.change(lambda state: changes.correct(state, example, label, texts))
+        return self.change(lambda state: operations(state).correct(state, example, label, texts))
 
     def forget(self, name: str | bytes) -> Receipt:
         """Forget a class, a domain or an image, by name, or an image by its content hash."""
