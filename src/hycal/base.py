@@ -106,7 +106,10 @@ class IncrementalClassifier(Sealable, Method):
         return self
 
     def forget(self, labels: Any) -> Self:
-        """Forget one label, or several: afterwards the model is the one that never saw them."""
+        """Forget one label, or several: afterwards the model is the one that never saw them.
+
+        Records and saved files are so at once. Of many samples, what was fitted to all follows later, or by `refresh`.
+        """
         wanted = [labels] if isinstance(labels, str | int | float | np.generic) else labels
         self.install(self.records_.forget(map(check_label, wanted)))
         return self

@@ -76,6 +76,7 @@ def test_it_learns_forgets_renames_and_merges(plain, small, photos, shared_cache
     scores, found = load(plain_copy).decision_function(queries), load(small).decision_function(queries)
     assert found == pytest.approx(scores, abs=1e-4 * abs(scores).max()) and expected.shape == (5, 6)
     hycal("rename", small, "low", "short")
+    assert "short has that name already" in hycal("rename", small, "short", "short")
     assert "has no undo" in hycal("forget", small, "short/0", "--yes")
     assert load(small).classes_.tolist() == ["short/1", "short/2", "tall/7", "tall/8", "tall/9"]
     assert {*load(small).records_.spreads} == {"short", "tall"}

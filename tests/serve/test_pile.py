@@ -139,6 +139,15 @@ def test_undo_puts_the_image_back_into_the_queue(client):
     assert image in asked
 
 
+def test_an_image_that_the_pile_lost_is_not_asked_about(tmp_path):
+    service = service_of(tmp_path, ImagePile())
+    with client_of(service) as client:
+        drop(client)
+        lost = ask(client)["images"][0]["image"]
+        service.pile.drop({bytes.fromhex(lost)})
+        assert lost not in {one["image"] for one in ask(client)["images"]} and len(ask(client)["images"]) == 3
+
+
 def test_leases_end():
     now = [0.0]
     leases = Leases(seconds=60.0, clock=lambda: now[0])

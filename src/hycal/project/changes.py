@@ -89,7 +89,7 @@ def correct(state: State, example: Example, label: str, texts: Mapping[str, Floa
     """Learn an image as `label`, and forget it as any other class."""
     known, label = state.label_of.get(example.identity), str(own_labels(state, [label])[label])
     if known == label:
-        return state, _unchanged(state, "correct", f"the image was {label} already")
+        return state, unchanged(state, "correct", f"the image was {label} already")
     if label not in state.classes:
         check_class_name(label)
     taken: dict[Label, ClassExamples | None] = {}
@@ -114,7 +114,7 @@ def rename(state: State, old: Target, new: str) -> Change:
     """Rename a class, or every class of a domain. Predictions change only in that name."""
     names = new_names(state, old, new)
     if all(label == renamed for label, renamed in names.items()):
-        return state, _unchanged(state, "rename", f"{old.name} has that name already")
+        return state, unchanged(state, "rename", f"{old.name} has that name already")
     changes: dict[Label, ClassExamples | None] = dict.fromkeys(names)
     for label, renamed in names.items():
         changes[renamed] = replace(state.classes[label], domain=split_label(renamed)[0])
@@ -160,7 +160,7 @@ def changed(
 ) -> Change:
     """Return the state with some classes, and the method, replaced, and a history entry and a receipt about it."""
     if not changes and method is None:
-        return state, replace(_unchanged(state, action, what), skipped=tuple(skipped))
+        return state, replace(unchanged(state, action, what), skipped=tuple(skipped))
     check_one_kind(label for label, class_ in {**state.classes, **changes}.items() if class_ is not None)
     following = state.with_classes(changes, memo=memo, method=method)
     recorded = state.with_entry(following, changes, action=action, what=what)
@@ -168,7 +168,8 @@ def changed(
     return recorded, replace(receipt, change=recorded.history[-1].id)
 
 
-def _unchanged(state: State, action: str, what: str) -> Receipt:
+def unchanged(state: State, action: str, what: str) -> Receipt:
+    """Return the receipt of an action that had nothing to change."""
     return Receipt(action, what, state.hash, state.hash, {}, undoable=False)
 
 

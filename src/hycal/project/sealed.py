@@ -11,8 +11,8 @@ import numpy as np
 
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
-from hycal.project.changes import Arrival, Change, Receipt, check_rows, describe_counts, new_names
-from hycal.project.examples import ClassExamples
+from hycal.project.changes import Arrival, Change, Receipt, check_rows, describe_counts, new_names, unchanged
+from hycal.project.examples import ClassExamples, Example
 from hycal.project.labels import check_class_name, split_label
 from hycal.project.lookup import Target, own_labels
 from hycal.project.state import HistoryEntry, State, append_entry, now
@@ -85,6 +85,11 @@ def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats]
     return _changed(state, classifier, "learn", {label: len(rows) for label, rows in by_label.items()})
 
 
+def correct(state: State, example: Example, label: str, texts: Mapping[str, Floats] | None = None) -> Change:
+    """Refuse: a sealed model does not know which classes an image was learned as."""
+    refuse("correct single images")
+
+
 def forget(state: State, target: Target) -> Change:
     """Forget classes. Their part of a scatter that they share with others stays."""
     if target.kind == "image":
@@ -98,6 +103,8 @@ def forget(state: State, target: Target) -> Change:
 def rename(state: State, old: Target, new: str) -> Change:
     """Rename a class, or every class of a domain."""
     names = new_names(state, old, new)
+    if all(label == renamed for label, renamed in names.items()):
+        return state, unchanged(state, "rename", f"{old.name} has that name already")
     records = state.classifier.records_
     assert isinstance(records, SealedRecords)
     renamed = records.rename(names, {label: split_label(name)[0] for label, name in names.items()})

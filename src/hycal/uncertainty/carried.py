@@ -57,7 +57,7 @@ def carried(snapshot: Snapshot, name: str, fit: Callable[[], T], after: Callable
         if found is not None:
             changes = Changes.between(found[0], snapshot.records)
             if changes.few:
-                changed = found[1].changed + changes.samples
+                changed = found[1].changed + max(changes.samples, len(changes.classes))
                 due = is_due(changed, int(snapshot.records.counts.sum()))
                 followed = None if due else after(found[1].result, changes)
                 if followed is not None:

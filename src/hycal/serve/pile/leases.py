@@ -88,6 +88,11 @@ class Leases:
             self._release(())
             return len(self._people())
 
+    def release_unless(self, wanted: Callable[[bytes], bool]) -> None:
+        """Take back the images in hand that are not wanted any more."""
+        with self._lock:
+            self._held = {key: lease for key, lease in self._held.items() if wanted(key)}
+
     def clear(self) -> None:
         """Take everything back."""
         with self._lock:

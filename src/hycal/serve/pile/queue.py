@@ -54,10 +54,18 @@ class LabelQueue:
         `first` are asked about before all others that nobody has in hand.
         """
         order = self.order(state)
-        found = self.leases.take(person, (*first, *(order.keys if order else ())), most, done=state.label_of)
+        self.leases.release_unless(self._has)
+        found = self._lease(state, person, (*first, *(order.keys if order else ())), most)
         if len(found) < most and (newer := self._wait(order)) is not None:
-            found = self.leases.take(person, newer.keys, most, done=state.label_of)
+            found = self._lease(state, person, newer.keys, most)
         return found
+
+    def _lease(self, state: State, person: str, keys: Sequence[bytes], most: int) -> list[bytes]:
+        """Lease images of the pile; it may have lost some since they were suggested."""
+        return self.leases.take(person, filter(self._has, keys), most, done=state.label_of)
+
+    def _has(self, key: bytes) -> bool:
+        return self.pile.get(key) is not None
 
     def order(self, state: State) -> Order | None:
         """Return the last order, and let a new one be computed if that is out of date; None before the first."""
@@ -79,7 +87,8 @@ class LabelQueue:
         return newer if newer is not order else None
 
     def _compute(self, state: State, view: PileView) -> Order:
-        classifier = state.classifier if state.classes else None
+        alone = not state.classes or state.classifier.sealed_  # a sealed model leaves none of its images out
+        classifier = None if alone else state.classifier
         with one_blas_thread():
             rows = suggest(view.rows, AHEAD + self.leases.held, classifier)
             left = [row for row, image in enumerate(view.images) if image.key not in state.label_of]
