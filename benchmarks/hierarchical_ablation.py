@@ -20,7 +20,7 @@ from hycal import HierarchicalHyCal
 from hycal.algebra import hierarchy_held_out
 from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior, Reals
 from hycal.algebra.hierarchy_fit import fit_hierarchy
-from hycal.classifiers import hierarchical
+from hycal.classifiers import hierarchical, hierarchy_weights
 from hycal.uncertainty.temperature import Penalty, fit_weights
 from hycal.validation import Doubles
 
@@ -71,7 +71,8 @@ def _fixed(evidence: Doubles, own: Any, penalty: Penalty) -> Doubles:
 def _replaced(**parts: Any) -> Iterator[None]:
     with ExitStack() as stack:
         for name, part in parts.items():
-            stack.enter_context(patch.object(hierarchical, name, part))
+            owner = hierarchical if hasattr(hierarchical, name) else hierarchy_weights
+            stack.enter_context(patch.object(owner, name, part))
         yield
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hycal import GDA, METHODS, NCM, SLDA, TEEN, FeCAM, HierarchicalHyCal, HyCal, HyCalError, ModelFileError, load
-from hycal.classifiers import hierarchical
+from hycal.classifiers import hierarchy_weights
 from hycal.state.moments import Moments, Spread, factor_of
 from hycal.storage import model_file
 from hycal.testing.streams import Stream, learn
@@ -43,7 +43,7 @@ EXACT = sorted(set(SEALABLE) - {"HierarchicalHyCal"})
 @pytest.fixture(autouse=True)
 def without_regression(monkeypatch):
     """A sealed HierarchicalHyCal is the one that never used a regression."""
-    monkeypatch.setattr(hierarchical, "kernel_pays", lambda samples, classes: False)
+    monkeypatch.setattr(hierarchy_weights, "kernel_pays", lambda samples, classes: False)
 
 
 def learned(name, *streams):

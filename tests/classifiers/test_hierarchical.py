@@ -10,7 +10,7 @@ from hycal import GDA, HierarchicalHyCal, HyCal
 from hycal.bench.domains import load_domains
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import load_setting
-from hycal.classifiers import hierarchical
+from hycal.classifiers import hierarchy_weights
 from hycal.state.selection import Selection
 from hycal.testing.laws import check_laws
 from hycal.testing.streams import Stream, learn
@@ -116,7 +116,7 @@ def test_covariance_evidence_separates_classes_that_spread_in_their_own_directio
     X = np.ones((120, 24)) + np.where(np.arange(24) // 6 == y[:, None], 0.5, 0.2) * rng.normal(size=(120, 24))
     learned, asked = np.arange(120) % 3 > 0, np.arange(120) % 3 == 0
     clf = HierarchicalHyCal().fit(X[learned], y[learned], domain="one")
-    with patch.object(hierarchical, "covariances_pay", return_value=False):
+    with patch.object(hierarchy_weights, "covariances_pay", return_value=False):
         without = HierarchicalHyCal().fit(X[learned], y[learned], domain="one").score(X[asked], y[asked])
     assert clf.score(X[asked], y[asked]) > without + 0.05
 

@@ -11,14 +11,22 @@ import numpy.typing as npt
 
 from hycal.algebra.cost import Addition
 from hycal.algebra.evidence import ScorePart, ScoreParts
-from hycal.algebra.hierarchy import Hierarchy
-from hycal.algebra.hierarchy_covariance import ClassCovariances, covariance_operations, covariances_pay
+from hycal.algebra.hierarchy_covariance import covariance_operations
 from hycal.algebra.hierarchy_fit import fit_hierarchy, identity_share
 from hycal.algebra.hierarchy_groups import domain_candidates
-from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_energies, held_out_evidence
-from hycal.algebra.hierarchy_kernel import MOST, KernelRegression, kernel_operations, kernel_pays
+from hycal.algebra.hierarchy_held_out import held_out_evidence
+from hycal.algebra.hierarchy_kernel import kernel_operations
 from hycal.algebra.hierarchy_posterior import Posterior, Weights, scaled_text
 from hycal.algebra.softmax import log_softmax
+from hycal.classifiers.hierarchy_weights import (
+    HELD_OUT,
+    HELD_OUT_OF_DOMAIN,
+    KINDS,
+    FittedDomain,
+    domain_weight,
+    fitted_domain,
+    members_of,
+)
 from hycal.classifiers.sealed_hierarchy import SealedHierarchy
 from hycal.estimator import Interval, StrOptions
 from hycal.export.onnx_hierarchy import hierarchical_scores
@@ -26,25 +34,10 @@ from hycal.parallel.threads import map_parallel, one_blas_thread, run_in_chunks
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
 from hycal.state.snapshot import Snapshot
-from hycal.uncertainty.temperature import Penalty, fit_weights
-from hycal.validation import Doubles, Floats
+from hycal.validation import Floats
 
 if TYPE_CHECKING:
     from hycal.encoders.onnx_graph import GraphBuilder
-
-# Weights of evidence by distance, direction, kernel, text and covariance, and of that for a domain
-_KINDS = ("distance", "direction", "kernel", "text", "covariance")
-_CENTRES = np.array([0.05, 0.05, 5.0, 1.0, 0.05])  # weights with few held-out samples are near these
-_ONE_SHOT = np.array([0.0, 0.1, 0.0, 0.0, 0.0])  # where none can be held out; all one-shot means have length 1
-_ONE_SHOT_AND_TEXT = np.array([0.0, 0.05, 0.0, 1.0, 0.0])
-_LEAST = np.array([0.0, 0.0, 0.25, 0.0, 0.0025])  # kernel and covariance evidence of a smaller weight is left out
-_DOMAIN_WEIGHT = 0.025
-_PENALTY = 10.0  # nats: twice the penalty for doubling a weight
-_HELD_OUT = 200  # samples of a domain that its weights are fitted on
-_HELD_OUT_OF_DOMAIN = 40  # samples of a domain that the weight of domains is fitted on
-
-
-_FittedDomain = tuple[KernelRegression | None, ClassCovariances | None, Floats | None, Doubles]
 
 
 class HierarchicalHyCal(SealedHierarchy):
@@ -125,8 +118,8 @@ class HierarchicalHyCal(SealedHierarchy):
         spectrum = 9 * min(C, d) ** 3 + 4 * min(C, d) * d**2
         prior = (1 + 1) / 3 * d**3 + spectrum + 4 * d**3  # Cholesky and inverse, eigenvectors, two products
         means = 11 * C * d**2  # into the basis and back, and into the white space of their domain
-        held_out = 2 * G * (_HELD_OUT + _HELD_OUT_OF_DOMAIN) * d**2
-        more = kernel_operations(N // G, C // G, d) + covariance_operations(N // G, C // G, d, _HELD_OUT)
+        held_out = 2 * G * (HELD_OUT + HELD_OUT_OF_DOMAIN) * d**2
+        more = kernel_operations(N // G, C // G, d) + covariance_operations(N // G, C // G, d, HELD_OUT)
         return N * d**2 + prior + means + G * (1 + 1) / 3 * d**3 + held_out + G * more
 
     def uses_texts(self, derived: Posterior) -> bool:
@@ -145,7 +138,7 @@ class HierarchicalHyCal(SealedHierarchy):
 
     def _held_out_likelihood(self, fit: Posterior, records: Records) -> float:
         """Return the log likelihood of held-out samples of all classes."""
-        samples = Selection.of(records, spread_rows(records, np.arange(len(records.counts)), _HELD_OUT))
+        samples = Selection.of(records, spread_rows(records, np.arange(len(records.counts)), HELD_OUT))
         return float(np.sum(self.scores_without_each(fit, records, samples)[samples.each, samples.own]))
 
     def _posterior(self, records: Records, domain_of: npt.NDArray[np.intp]) -> Posterior:
@@ -153,14 +146,13 @@ class HierarchicalHyCal(SealedHierarchy):
         hierarchy = fit_hierarchy(records, strength=self.strength, ridge=ridge, domain_of=domain_of)
         everything = Selection.of(records)
 
-        def fit(number: int) -> _FittedDomain:
+        def fit(number: int) -> FittedDomain:
             text = self._texts(records, hierarchy.domains[number].columns)
-            return _fitted_domain(records, everything, hierarchy, number, text)
+            return fitted_domain(records, everything, hierarchy, number, text)
 
         fits = map_parallel(fit, range(len(hierarchy.domains)), hierarchy.sizes)
         kernels, covariances, texts, weights = zip(*fits, strict=True)
-        domain_weight = _domain_weight(records, everything, hierarchy)
-        weighted = Weights(np.stack(weights), domain_weight)
+        weighted = Weights(np.stack(weights), domain_weight(records, everything, hierarchy))
         return Posterior(hierarchy, kernels, covariances, texts, weighted, records, self.with_parameters()._fitted)
 
     def _texts(self, records: Records, columns: npt.NDArray[np.intp]) -> Floats | None:
@@ -196,7 +188,7 @@ class HierarchicalHyCal(SealedHierarchy):
         queries, derived = self.check_queries(X), self.snapshot().value
         q, e, more = _evidence(derived, queries)
         scores = _log_posterior(derived, queries, q, e, more)
-        parts = {name: np.zeros(scores.shape) for name in _KINDS}
+        parts = {name: np.zeros(scores.shape) for name in KINDS}
         for number, domain in enumerate(derived.hierarchy.domains):
             for name, part in _weighted(derived, queries, number, e, more[number]).items():
                 parts[name][:, domain.columns] = part
@@ -242,7 +234,7 @@ def _weighted(
     text = derived.texts[number]
     if text is not None:
         found["text"] = X @ text.T
-    weights = dict(zip(_KINDS, derived.weights.classes[number].astype(e.dtype), strict=True))
+    weights = dict(zip(KINDS, derived.weights.classes[number].astype(e.dtype), strict=True))
     return {kind: weights[kind] * evidence for kind, evidence in found.items()}
 
 
@@ -268,60 +260,15 @@ def _log_posterior(
     return scores
 
 
-def _members(hierarchy: Hierarchy, number: int, everything: Selection) -> Selection:
-    """Return the samples of one domain."""
-    return everything.at(np.flatnonzero(hierarchy.domain_of[everything.own] == number))
-
-
 def _held_out_more(derived: Posterior, number: int, everything: Selection, samples: Selection) -> dict[str, Floats]:
     """Return the same as `_more` of samples, each without itself."""
     evidence = _more(derived, number, samples.X)
     kernel, covariances = derived.kernels[number], derived.covariances[number]
     own = np.flatnonzero(derived.hierarchy.domain_of[samples.own] == number)
     if kernel is not None:
-        members = _members(derived.hierarchy, number, everything)
+        members = members_of(derived.hierarchy, number, everything)
         evidence["kernel"][own] = kernel.without_each(np.searchsorted(members.rows, samples.rows[own]))
     if covariances is not None:
         classes = np.searchsorted(derived.hierarchy.domains[number].columns, samples.own[own])
         evidence["covariance"][own] = covariances.without_each(samples.X[own], classes)
     return evidence
-
-
-def _fitted_domain(
-    records: Records, everything: Selection, hierarchy: Hierarchy, number: int, text: Floats | None, most: int = MOST
-) -> _FittedDomain:
-    """Return the regression, of `most` samples at most, and the covariances of a domain if they pay, text, and weights.
-
-    The weights maximise the likelihood of the classes of held-out samples, among the classes of their domain.
-    """
-    domain = hierarchy.domains[number]
-    samples = everything.at(spread_rows(records, domain.columns, _HELD_OUT))
-    if not len(samples.rows):
-        return None, None, text, _ONE_SHOT if text is None else _ONE_SHOT_AND_TEXT
-    held_out = evidence_in_own_domain(hierarchy.prior, domain, samples)
-    members, kernel, covariances = _members(hierarchy, number, everything), None, None
-    classes, own = (np.searchsorted(domain.columns, part.own) for part in (members, samples))
-    found: dict[str, npt.NDArray[Any]] = {"distance": held_out.distance(), "direction": held_out.direction()}
-    if len(members.rows) <= most and kernel_pays(len(members.rows), len(domain.columns)):
-        kernel = KernelRegression.fit(members.X, classes)
-        found["kernel"] = kernel.without_each(np.searchsorted(members.rows, samples.rows))
-    if text is not None:
-        found["text"] = samples.X @ text.T
-    if covariances_pay(records.counts[domain.columns], records.width):
-        covariances = ClassCovariances.fit(members.X, classes)
-    if covariances is not None:
-        found["covariance"] = covariances.without_each(samples.X, own)
-    kinds, weights = [_KINDS.index(kind) for kind in found], np.zeros(len(_KINDS))
-    weights[kinds] = fit_weights(np.stack(list(found.values())), own, Penalty(_CENTRES[kinds], _PENALTY))
-    kept = weights >= _LEAST
-    return kernel if kept[2] else None, covariances if kept[4] else None, text, np.where(kept, weights, 0.0)
-
-
-def _domain_weight(records: Records, everything: Selection, hierarchy: Hierarchy) -> float:
-    """Return the weight that maximises the likelihood of the domains of held-out samples."""
-    if len(hierarchy.domains) == 1:
-        return _DOMAIN_WEIGHT
-    rows = [spread_rows(records, domain.columns, _HELD_OUT_OF_DOMAIN) for domain in hierarchy.domains]
-    samples = everything.at(np.concatenate(rows))
-    energies, own = held_out_energies(hierarchy, samples), hierarchy.domain_of[samples.own]
-    return float(fit_weights(energies[None], own, Penalty(np.array([_DOMAIN_WEIGHT]), _PENALTY))[0])

@@ -18,6 +18,7 @@ from hycal.algebra.hierarchy_covariance import ClassCovariances
 from hycal.algebra.hierarchy_fit import fit_hierarchy, identity_share
 from hycal.algebra.hierarchy_posterior import Posterior, Weights
 from hycal.base import IncrementalClassifier
+from hycal.classifiers.hierarchy_weights import CENTRES, KINDS, ONE_SHOT, ONE_SHOT_AND_TEXT, fitted_domain
 from hycal.errors import HyCalError
 from hycal.parallel.threads import one_blas_thread
 from hycal.sealing import Sealing, SealPlan
@@ -50,12 +51,8 @@ class SealedHierarchy(IncrementalClassifier):
 
     def check_sealed(self, table: SealedRecords) -> None:
         """Refuse weights of another number of kinds."""
-        from hycal.classifiers.hierarchical import _KINDS
-
         super().check_sealed(table)
-        if len(table.numbers.get("domain", ())) != 1 or any(
-            len(each) != len(_KINDS) for each in table.weights.values()
-        ):
+        if len(table.numbers.get("domain", ())) != 1 or any(len(each) != len(KINDS) for each in table.weights.values()):
             raise HyCalError("It has no weight of domains, or weights of evidence that do not fit the method.")
 
     def derive_sealed(self, table: SealedRecords) -> Posterior:
@@ -78,24 +75,20 @@ class SealedHierarchy(IncrementalClassifier):
 
 def _weights_of_new(counts: npt.NDArray[np.int64], text: Floats | None) -> Doubles:
     """Return the weights of a domain that a sealed model learned: nothing was held out of it."""
-    from hycal.classifiers.hierarchical import _CENTRES, _ONE_SHOT, _ONE_SHOT_AND_TEXT
-
     if counts.max() == 1:
-        return _ONE_SHOT if text is None else _ONE_SHOT_AND_TEXT
-    return _CENTRES * np.array([1.0, 1.0, 0.0, 0.0 if text is None else 1.0, 0.0])
+        return ONE_SHOT if text is None else ONE_SHOT_AND_TEXT
+    return CENTRES * np.array([1.0, 1.0, 0.0, 0.0 if text is None else 1.0, 0.0])
 
 
 def _without_kernels(value: Posterior, records: Records) -> Posterior:
     """Return the posterior with the weights of domains that had a regression fitted without it."""
-    from hycal.classifiers.hierarchical import _fitted_domain
-
     if not any(kernel is not None for kernel in value.kernels):
         return value
     everything, weights, covariances = Selection.of(records), value.weights.classes.copy(), list(value.covariances)
     for number, kernel in enumerate(value.kernels):
         if kernel is not None:
             text = value.texts[number]
-            _, covariances[number], _, weights[number] = _fitted_domain(
+            _, covariances[number], _, weights[number] = fitted_domain(
                 records, everything, value.hierarchy, number, text, most=0
             )
     none = (None,) * len(value.kernels)
