@@ -264,6 +264,17 @@ MALFORMED = {
     "another thing kept": lambda m, t: m["sealed"].update(keeps="classes"),
     "nothing that is known": lambda m, t: m["sealed"].update(keeps="all"),
     "sealed by a list": lambda m, t: m.update(sealed=[1]),
+    "a scatter of a list": lambda m, t: m["sealed"].update(spreads=[["flower"]]),
+    "weights of more groups than are named": lambda m, t: (
+        m["sealed"].update(weighted=m["sealed"]["spreads"][:1]),
+        t.update({"sealed.weights": np.ones((2, 5))}),
+    ),
+    "more samples than can exist": lambda m, t: t["counts"].fill(2**62),
+    "more degrees of freedom than can exist": lambda m, t: t["sealed.spread_freedoms"].fill(2**63 - 1),
+    "means wider than embeddings": lambda m, t: t.update(
+        {"sealed.centres": t["sealed.means"]}
+        | {name: np.tile(t[name], 2) for name in ("sealed.means", "sealed.factors", "sealed.spreads")}
+    ),
     "a group too few": lambda m, t: m["sealed"]["groups"].pop(),
 }
 

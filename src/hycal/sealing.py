@@ -91,6 +91,9 @@ class Sealable:
         """Refuse a sealed table that the method cannot use: one that it never made."""
         if table.keeps != self.sealing.keeps:
             raise HyCalError(f"It keeps the {table.keeps} of samples, and {self} needs their {self.sealing.keeps}.")
+        wide = self.seal_rows(np.eye(1, table.width, dtype=np.float32), table.ordered[0].text).shape[1]
+        if table.means.shape[1] != wide:
+            raise HyCalError(f"Its means are {table.means.shape[1]} numbers wide, and those of {self} are {wide}.")
 
     def seal(self: Model) -> Model:
         """Return a model without embeddings: classes keep counts, means, and scatters where the method needs them.

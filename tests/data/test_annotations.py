@@ -231,6 +231,8 @@ def test_xml_defines_no_entities(tmp_path, encoding):
             "KeyError 2",
         ),
         ("a.csv", "file,label,confidence\na.jpg,cat,1.5\n", "line 2: confidence is '1.5'"),
+        ("a.jsonl", f'{{"file": "a.jpg", "label": "cat", "confidence": {10**400}}}', "line 1: confidence is 1000"),
+        ("a.json", '[{"data": {"image": "1.jpg"}, "predictions": [{"score": NaN}]}]', "not a number"),
         ("a.csv", "file|label\na.jpg|cat\n", "separated by commas, semicolons or tabs"),
     ],
 )
@@ -245,6 +247,15 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     for form in MARKS:
         with pytest.raises(HyCalError, match="larger than 1,000 bytes"):
             read_labels(write(tmp_path / f"labels{SUFFIXES[form]}", LABELS * 20, form))
+
+
+def test_a_confidence_that_is_too_large_for_a_float_is_certain(tmp_path):
+    coco = {"images": [{"id": 1, "file_name": "1.jpg"}], "categories": [{"id": 1, "name": "cat"}]}
+    scored = {**coco, "annotations": [{"image_id": 1, "category_id": 1, "score": 10**400}]}
+    tasks = [{"data": {"image": "1.jpg"}, "predictions": [{"score": 10**400, "result": [choice("cat")]}]}]
+    for content in (scored, tasks):
+        (tmp_path / "a.json").write_text(json.dumps(content))
+        assert [(item.label, item.confidence) for item in read_labels(tmp_path / "a.json")] == [("cat", 1.0)]
 
 
 def test_predictions_are_not_learned(tmp_path):

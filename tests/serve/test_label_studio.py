@@ -194,6 +194,7 @@ def test_images_that_are_not_in_the_folder_are_not_read(taught):
         "%ED%A0%80.png",
         "/data/upload/../../../secret.png",
         "http://169.254.169.254/latest/meta-data",
+        "http://[1.png",
         "s3://bucket/1.png",
         "file:///etc/passwd",
     ]

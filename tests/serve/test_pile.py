@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import os
 import time
 import zipfile
 
@@ -255,7 +256,26 @@ def test_a_picture_is_always_a_new_jpeg(folder, piled):
     assert Image.open(io.BytesIO(answer.content)).size == (24, 24)
     assert piled.get(f"/api/pile/pictures/{'0' * 64}").status_code == 404
     (folder / image["name"]).write_bytes(b"<svg onload='alert(1)'/>")
-    assert piled.get(f"/api/pile/pictures/{image['image']}").status_code == 400
+    assert piled.get(f"/api/pile/pictures/{image['image']}").status_code == 404
+
+
+@pytest.mark.parametrize("how", ["another image", "a link out of the folder", "a pipe", "a large file"])
+def test_a_file_that_became_something_else_is_not_shown(tmp_path, folder, piled, how):
+    image = ask(piled)["images"][0]
+    path = folder / image["name"]
+    own = path.read_bytes()
+    path.unlink()
+    if how == "another image":
+        path.write_bytes(picture("red", 99))
+    elif how == "a link out of the folder":
+        (tmp_path / "outside.png").write_bytes(own)
+        path.symlink_to(tmp_path / "outside.png")
+    elif how == "a pipe":
+        os.mkfifo(path)
+    else:
+        path.write_bytes(own)
+        os.truncate(path, 2**40)
+    assert piled.get(f"/api/pile/pictures/{image['image']}").status_code == 404
 
 
 def test_an_image_that_changed_is_left_out_of_the_download(folder, piled):

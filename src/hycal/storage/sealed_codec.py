@@ -17,6 +17,7 @@ from hycal.storage.model_file import Content, Tensors
 from hycal.validation import Floats, Label
 
 _NUMBER = "sealed.number."
+_MOST = 2**40  # samples of a class: sums of counts stay whole numbers
 _LONGEST = 1.001  # of a mean of unit rows, with the rounding of half precision
 
 
@@ -59,9 +60,8 @@ def sealed_records(
     groups, keys, weighted = (sealed.get(name) for name in ("groups", "spreads", "weighted"))
     expect(is_list_of(groups, str, len(labels)), "one group per class")
     for name, given in (("spreads", keys), ("weighted", weighted)):
-        expect(
-            isinstance(given, list) and set(given) <= set(groups) and given == sorted(set(given)), f"{name} of groups"
-        )
+        known = isinstance(given, list) and is_list_of(given, str, len(given)) and set(given) <= set(groups)
+        expect(known and given == sorted(set(given)), f"{name} of groups")
     moments = _moments(tensors, integers(tensors, "counts", np.int64), len(labels))
     width = len(moments[0].centre)
     empty = ClassSamples(np.empty((0, width), np.float32))
@@ -84,9 +84,7 @@ def sealed_records(
         sealed["keeps"],
         dict(zip(labels, groups, strict=True)),
         _spreads(tensors, keys, len(moments[0].mean)),
-        dict(zip(weighted, _finite(tensors.get("sealed.weights"), "sealed.weights", 2, np.float64), strict=True))
-        if weighted
-        else {},
+        _weights(tensors, weighted),
         numbers,
     )
 
@@ -100,7 +98,7 @@ def _moments(tensors: Tensors, counts: npt.NDArray[np.int64], classes: int) -> l
     expect(
         len(counts) == len(means) == len(centres) == len(rows) == classes > 0, "a count, a mean and a factor per class"
     )
-    expect(bool(np.all(counts > 0)), "a positive count for each class")
+    expect(bool(np.all((counts > 0) & (counts <= _MOST))), "a positive count for each class, of samples that can exist")
     expect(factors.shape[1] == means.shape[1], "factors as wide as means")
     expect(bool(np.all(np.einsum("cd,cd->c", centres, centres) <= _LONGEST**2)), "means of unit rows")
     most = np.minimum(counts - 1, means.shape[1])
@@ -114,10 +112,19 @@ def _moments(tensors: Tensors, counts: npt.NDArray[np.int64], classes: int) -> l
     return [Moments(*each) for each in own]
 
 
+def _weights(tensors: Tensors, keys: Sequence[str]) -> dict[str, npt.NDArray[np.float64]]:
+    if not keys:
+        return {}
+    weights = _finite(tensors.get("sealed.weights"), "sealed.weights", 2, np.float64)
+    expect(len(weights) == len(keys), "weights for each group that has some")
+    return dict(zip(keys, weights, strict=True))
+
+
 def _spreads(tensors: Tensors, keys: Sequence[str], width: int) -> dict[str, Spread]:
     factors = _finite(tensors.get("sealed.spreads"), "sealed.spreads", 2)
     rows, freedoms = integers(tensors, "sealed.spread_rows"), integers(tensors, "sealed.spread_freedoms")
     expect(len(rows) == len(freedoms) == len(keys) and factors.shape[1] == width, "one scatter per group that has one")
+    expect(bool(np.all(freedoms <= _MOST)), "degrees of freedom of samples that can exist")
     sound = bool(np.all((rows >= 0) & (rows <= np.minimum(freedoms, width)))) and int(rows.sum()) == len(factors)
     expect(sound, "scatters of at most as many rows as degrees of freedom")
     parts = np.split(factors, np.cumsum(rows)[:-1]) if keys else []

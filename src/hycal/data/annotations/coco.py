@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hycal.data.annotations.image_label import MODEL, ImageLabel, SizeOf, by_image, one_class
+from hycal.data.annotations.image_label import MODEL, ImageLabel, SizeOf, by_image, one_class, probability
 from hycal.errors import HyCalError
 from hycal.escaping import json_text
 
@@ -33,7 +33,7 @@ def read_coco(path: Path, content: Any) -> list[ImageLabel]:
             score = entry.get("score")
             names[entry["image_id"]]["" if score is None else MODEL].append(categories[entry["category_id"]])
             if score is not None:
-                scores[entry["image_id"]] = min(max(float(score), 0.0), 1.0)
+                scores[entry["image_id"]] = probability(score)
         labels = []
         for image in content["images"]:
             file, number = str(image["file_name"]), image["id"]

@@ -19,6 +19,7 @@ from hycal.data.annotations.image_label import (
     known_split,
     one_class,
     parse_xml,
+    probability,
     read_whole,
 )
 from hycal.errors import HyCalError
@@ -63,7 +64,7 @@ def _labels(image: Element) -> list[ImageLabel]:
 def _confidence(tags: Sequence[Element]) -> float | None:
     values = [entry.text or "" for tag in tags for entry in tag.iter("attribute") if entry.get("name") == _CONFIDENCE]
     try:
-        return min(max(float(values[0]), 0.0), 1.0) if values else None
+        return probability(values[0]) if values else None
     except ValueError:
         return None
 

@@ -86,6 +86,18 @@ def one_class(file: str, names: Sequence[str], **more: Any) -> ImageLabel:
     return ImageLabel(file, **more)
 
 
+def probability(value: Any) -> float:
+    """Return a number of a file as a probability; one outside of 0 and 1 is moved there, and no number a ValueError.
+
+    >>> probability("1.5"), probability(10**400), probability(float("-inf"))
+    (1.0, 1.0, 0.0)
+    """
+    number = min(max(value if isinstance(value, int) else float(value), 0.0), 1.0)  # an int may be too large for float
+    if number != number:
+        raise ValueError("the confidence of a prediction is not a number")
+    return float(number)
+
+
 def known_split(text: object) -> str:
     """Return the name of a split if it is one, else "": other programs call other things so.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from hycal.data.annotations.image_label import MODEL, ImageLabel, by_image, known_split, one_class
+from hycal.data.annotations.image_label import MODEL, ImageLabel, by_image, known_split, one_class, probability
 from hycal.errors import HyCalError
 from hycal.escaping import html_text, json_text
 
@@ -58,7 +58,7 @@ def _labels(task: Mapping[str, Any], where: str) -> list[ImageLabel]:
     ]
     for entry in _entries(task, "predictions"):
         score = entry.get("score")
-        sure = None if score is None else min(max(float(score), 0.0), 1.0)
+        sure = None if score is None else probability(score)
         names = chosen(entry.get("result") or ())
         found.append(one_class(files[0], names, by=MODEL, confidence=sure, when=_time(entry), **about))
     return found or [ImageLabel(files[0], **about)]
@@ -85,7 +85,10 @@ def image_files_of(reference: str) -> tuple[tuple[str, ...], str]:
     >>> image_files_of("/data/local-files/?d=birds/a%20b.jpg"), image_files_of("s3://bucket/1.jpg")[1]
     ((('birds/a b.jpg',), ''), 'is not in a folder here; hycal fetches no image from elsewhere')
     """
-    parts = urlsplit(reference) if reference.startswith(("/", "http://", "https://")) else None
+    try:
+        parts = urlsplit(reference) if reference.startswith(("/", "http://", "https://")) else None
+    except ValueError:  # a bracket without its other half
+        return (reference[:200],), "is neither a file of a folder nor an address"
     path = "" if parts is None else parts.path
     if parts is not None and path.rstrip("/").endswith(_LOCAL):
         named = parse_qs(parts.query, errors="surrogateescape").get("d", [""])

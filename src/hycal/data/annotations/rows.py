@@ -97,7 +97,7 @@ def _confidence(path: Path, where: str, row: Mapping[str, Any]) -> float | None:
         return None
     try:
         number = float(value)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         number = -1.0
     if not 0.0 <= number <= 1.0:
         raise HyCalError(f"{path}, {where}: confidence is {value!r}; expected a number from 0 to 1.")

@@ -71,10 +71,7 @@ class PileDesk:
     def picture(self, identity: str) -> bytes:
         """Return an image of the pile as a JPEG for the screen."""
         found = self.pile.get(bytes.fromhex(identity))
-        try:
-            content = None if found is None else found.file.path.read_bytes()
-        except OSError:
-            content = None
+        content = None if found is None else self.pile.content(found)
         if content is None:
             raise UnknownImageError(f"The pile no longer has the image {identity[:12]}.")
         return preview(content, most_pixels=self.pile.limits.image_pixels)

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from hycal.embedding.preparation import isolated
-from hycal.embedding.sources import ImageError, ImageFile, pile_files
+from hycal.embedding.sources import ImageError, ImageFile, content_hash, pile_files
 from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError, StorageError
 from hycal.escaping import file_name, visible
@@ -49,10 +49,23 @@ class PileLimits:
 
 @dataclass(frozen=True)
 class PileFile:
-    """A file of a pile: the name to show, a path below the folder or what a client called it, and where it is."""
+    """A file of a pile: the name to show, a path below the folder or what a client called it, and where it is.
+
+    `root` is the folder that it may not lead out of.
+    """
 
     name: str
     path: Path
+    root: Path
+
+    def read(self, most_bytes: int) -> bytes:
+        """Return the content; an ImageError if it is too large, no file, or a link out of the folder by now."""
+        if not Path(os.path.realpath(self.path)).is_relative_to(self.root):
+            raise ImageError("a link that leads out of the folder")
+        with contextlib.suppress(OSError):
+            if (size := self.path.stat().st_size) > most_bytes:
+                raise ImageError(f"{size:,} bytes; the limit is {most_bytes:,}")
+        return ImageFile(self.path).read()
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +182,7 @@ class ImagePile:
     def _keep(self, name: str, content: bytes) -> PileFile:
         try:
             if self._remove_dropped is None:
-                self._dropped = Path(tempfile.mkdtemp(prefix="hycal-pile-"))
+                self._dropped = Path(os.path.realpath(tempfile.mkdtemp(prefix="hycal-pile-")))
                 self._remove_dropped = weakref.finalize(self, shutil.rmtree, self._dropped, ignore_errors=True)
             self._made += 1
             path = self._dropped / str(self._made)  # never a name that a client chose
@@ -180,7 +193,7 @@ class ImagePile:
                 "files (TMPDIR) has room and may be written, then send them again."
             ) from None
         parts = [file_name(part) for part in name[-LONGEST_NAME:].split("/") if part]  # "..", too, is only a name
-        return PileFile("/".join(parts) or "image", path)
+        return PileFile("/".join(parts) or "image", path, self._dropped)
 
     def clear(self) -> None:
         """Remove all images that were dropped; the files of a folder stay where they are, and in the pile."""
@@ -208,6 +221,14 @@ class ImagePile:
     def get(self, key: bytes) -> PileImage | None:
         """Return the image of this content hash, or None."""
         return self._by_key.get(key)
+
+    def content(self, image: PileImage) -> bytes | None:
+        """Return the file of an image; None if it was changed or removed since it was embedded."""
+        try:
+            found = image.file.read(self.limits.image_bytes)
+        except ImageError:
+            return None
+        return found if content_hash(found) == image.key else None
 
     def example(self, key: bytes) -> Example | None:
         """Return the embedding of the image of this content hash, or None."""
@@ -270,7 +291,7 @@ class ImagePile:
 
     def _embed(self, files: list[PileFile], learner: Learner) -> None:
         limits = self.limits
-        sources = [_PileSource(str(number), file.path, limits.image_bytes) for number, file in enumerate(files)]
+        sources = [_PileSource(str(number), file, limits.image_bytes) for number, file in enumerate(files)]
         found = learner.embed(
             sources,
             names=[file.name for file in files],
@@ -297,14 +318,11 @@ class _PileSource:
     """A file of a pile as a source of the encoder. Its name is its number, because two may have the same name."""
 
     name: str
-    path: Path
+    file: PileFile
     most_bytes: int
 
     def read(self) -> bytes:
-        with contextlib.suppress(OSError):
-            if (size := self.path.stat().st_size) > self.most_bytes:
-                raise ImageError(f"{size:,} bytes; the limit is {self.most_bytes:,}")
-        return ImageFile(self.path).read()
+        return self.file.read(self.most_bytes)
 
 
 def spread(files: Sequence[PileFile]) -> list[PileFile]:
@@ -319,7 +337,7 @@ def _files_of(folder: Path) -> list[PileFile]:
     paths = [path for path in pile_files(root) if Path(os.path.realpath(path)).is_relative_to(root)]
     if not paths:
         raise HyCalError(f"The folder {folder} has no files in it. Expected images to label.")
-    return [PileFile(path.relative_to(root).as_posix(), path) for path in paths]
+    return [PileFile(path.relative_to(root).as_posix(), path, root) for path in paths]
 
 
 def _remove(files: Iterable[PileFile]) -> None:

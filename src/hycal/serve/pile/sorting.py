@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import threading
 import zipfile
@@ -103,11 +102,7 @@ class PileSorter:
 
     def _content(self, entry: PlannedMove) -> bytes | None:
         image = self.pile.get(bytes.fromhex(entry.sha256))
-        try:
-            content = b"" if image is None else image.file.path.read_bytes()
-        except OSError:
-            return None
-        return content if hashlib.sha256(content).hexdigest() == entry.sha256 else None
+        return None if image is None else self.pile.content(image)
 
 
 def _decisions(state: State, view: PileView, error: float, unknown: float | None) -> list[ImageToSort]:
