@@ -64,6 +64,18 @@ def test_info_says_of_an_open_model_that_it_is_not_sealed(plain):
     assert hycal_json("info", plain)["sealed"] == "no"
 
 
+def test_evidence_names_no_nearest_images_where_there_are_none(plain, small, photos):
+    image = min((photos / "low" / "0").iterdir())
+    assert "nearest of 6 learned: " in hycal("predict", plain, image, "--explain")
+    said = hycal("predict", small, image, "--explain")
+    assert "low/0" in said and "nearest" not in said
+
+
+def test_a_change_says_how_many_images_it_counts(small, photos, shared_cache):
+    said = hycal("learn", small, photos / "high", "--domain", "tall", "--cache", shared_cache / "embeddings")
+    assert "6 classes, 36 images" in said
+
+
 def test_it_learns_forgets_renames_and_merges(plain, small, photos, shared_cache, tmp_path):
     cache = ("--cache", shared_cache / "embeddings")
     learned = hycal_json("learn", small, photos / "high", "--domain", "tall", *cache)

@@ -45,6 +45,17 @@ def test_classes_that_have_no_images_yet(tmp_path):
         assert client.post("/api/classify?why=true", files=files(picture("red"))).status_code == 200
 
 
+def test_the_map_of_a_sealed_model_counts_images_and_shows_none(tmp_path):
+    clf = NCM().fit(rows(6), ["a/x", "a/x", "a/y", "a/y", "a/z", "a/z"], domain="a").seal()
+    with served(tmp_path / "m.hycal", clf) as client:
+        points = client.get("/api/map").json()["points"]
+    assert [(point["label"], point["shots"], point["image"]) for point in points] == [
+        ("a/x", 2, None),
+        ("a/y", 2, None),
+        ("a/z", 2, None),
+    ]
+
+
 @pytest.mark.parametrize("method", [NCM, *(METHODS[name] for name in ("SLDA", "FeCAM", "RanPAC"))])
 def test_other_methods(tmp_path, method):
     with served(tmp_path / "m.hycal", method().fit(rows(8), ["a/x", "a/x", "a/y", "a/y"] * 2, domain="a")) as client:

@@ -175,7 +175,7 @@ def print_receipt(
     state, changed = project.state, receipt.before != receipt.after
     confirm(
         f"{receipt.action}: {receipt.what}{_several(receipt)}{'' if changed else '; the model is the same'}",
-        f"{project.path}: {class_count(len(state.labels))}, {plural(len(state.examples), 'image')}",
+        f"{project.path}: {class_count(len(state.labels))}, {plural(state.n_images, 'image')}",
         f"model {short(receipt.before)} before, {short(receipt.after)} after",
         *notes,
     )

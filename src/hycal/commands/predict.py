@@ -167,7 +167,8 @@ def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
         first, *others = evidence.parts
         signed = (f" {'-' if part.share < 0 else '+'} {_part_text(part, abs(part.share))}" for part in others)
         yield f"{evidence.quantity} {total:.3f} = {_part_text(first, first.share)}{''.join(signed)}"
-    named = (
+    named = [
         f"{near.example.name or near.example.identity.hex()[:12]} {near.similarity:.3f}" for near in evidence.nearest
-    )
-    yield f"nearest of {evidence.shots:,} learned: {', '.join(named)}"
+    ]
+    if named:  # a sealed model has no images to name
+        yield f"nearest of {evidence.shots:,} learned: {', '.join(named)}"

@@ -70,7 +70,7 @@ def serve_command(
     state = project.state
     print_line(
         console,
-        f"{model}: {class_count(len(state.labels))}, {plural(len(state.examples), 'image')}, "
+        f"{model}: {class_count(len(state.labels))}, {plural(state.n_images, 'image')}, "
         f"method {type(state.classifier).__name__}, encoder {state.space.name!r}",
     )
     if problem:

@@ -314,14 +314,14 @@ class TrialOut(ResponseBody):
 
 
 class PointOut(ResponseBody):
-    """A class on the map; coordinates from -1 to 1."""
+    """A class on the map; coordinates from -1 to 1. A sealed model has no image of it."""
 
     label: LabelText
     domain: str
     x: float
     y: float
     shots: int
-    image: Hexadecimal
+    image: Hexadecimal | None
 
 
 class MapOut(ResponseBody):

@@ -147,8 +147,8 @@ def describe_map(state: State, places: Mapping[Label, tuple[float, float]]) -> M
     points = []
     for label, (x, y) in places.items():
         class_ = state.classes[label]
-        shots, image = len(class_.examples), class_.examples[0].identity
-        points.append({"label": label, "domain": class_.domain, "x": x, "y": y, "shots": shots, "image": image})
+        image = class_.examples[0].identity if class_.examples else None
+        points.append({"label": label, "domain": class_.domain, "x": x, "y": y, "shots": class_.count, "image": image})
     return MapOut.model_validate({"model": state.hash, "points": points})
 
 

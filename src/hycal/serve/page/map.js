@@ -103,7 +103,7 @@ function dot(point, first, placed, nodes) {
   const circle = svg("circle", { cx: point.at[0], cy: point.at[1], r: point.radius, tabindex: first ? 0 : -1, role: "img", "aria-label": `${point.label}, ${plural(point.shots, "image")}`, class: "point" });
   circle.dataset.colour = colour(point.domain);
   circle.dataset.domain = point.domain;
-  const tell = () => parts.detail.replaceChildren(thumbnail(point.image), labelElement(point.label), h("span", { className: "quiet" }, plural(point.shots, "image")));
+  const tell = () => parts.detail.replaceChildren(...(point.image ? [thumbnail(point.image)] : []), labelElement(point.label), h("span", { className: "quiet" }, plural(point.shots, "image")));
   for (const event of ["mouseenter", "focus", "click"]) circle.addEventListener(event, tell);
   circle.addEventListener("keydown", (event) => {
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
