@@ -316,6 +316,21 @@ def test_what_is_forgotten_for_good_leaves_the_pile(client, service):
     assert client.get("/api/pile").json()["total"] == 23
 
 
+def test_a_copy_that_waits_is_forgotten_for_good_too_until_it_is_dropped_again(client, service):
+    truth = drop(client)
+    (receipt,) = label(client, truth, 1)
+    image = receipt["answer"]["image"]
+    content = service.pile.content(service.pile.get(bytes.fromhex(image)))
+    copy = [("files", ("copy.png", content))]
+    service.pile._started = False
+    client.post("/api/pile/images", files=copy)
+    assert client.post("/api/forget", json={"image": image, "for_good": True}).status_code == 200
+    service.pile.start()
+    assert embedded(client)["total"] == len(truth) - 1 and service.pile.get(bytes.fromhex(image)) is None
+    client.post("/api/pile/images", files=copy)
+    assert embedded(client)["total"] == len(truth) and service.pile.get(bytes.fromhex(image)) is not None
+
+
 def test_another_encoder_embeds_the_pile_again(client, service):
     drop(client)
     service.pile.use(type(service._learner)(service.project, TinyEncoder(dimension=48)))

@@ -135,6 +135,7 @@ class ImagePile:
         self._embedding: Sequence[PileFile] = ()
         self._images: list[PileImage] = []
         self._by_key: dict[bytes, PileImage] = {}
+        self._forgotten: set[bytes] = set()  # for good; a copy may still wait
         self._skipped: deque[Skipped] = deque(maxlen=MOST_SKIPPED)
         self._n_skipped = 0
         self._problem = ""
@@ -176,6 +177,7 @@ class ImagePile:
                 )
             files = [self._keep(name, content) for name, content in uploads]
             self._bytes += size
+            self._forgotten.difference_update(content_hash(content) for _, content in uploads)
             self._waiting.extend(files)
         self._go_on()
 
@@ -207,8 +209,9 @@ class ImagePile:
                 self._remove_dropped = None
 
     def drop(self, keys: Collection[bytes]) -> None:
-        """Remove images that were forgotten for good; the files of a folder stay on the disk."""
+        """Remove images that were forgotten for good, copies that wait too; the files of a folder stay on the disk."""
         with self._lock:
+            self._forgotten.update(keys)
             lost = [image for image in self._images if image.key in keys]
             if not lost:
                 return
@@ -302,7 +305,9 @@ class ImagePile:
         with self._lock:
             if self._embedding is not files:  # cleared, or another encoder is in use
                 return
-            new = [PileImage(files[number], example) for number, example in found.examples.items()]
+            every = [PileImage(files[number], example) for number, example in found.examples.items()]
+            lost = [image for image in every if image.key in self._forgotten]
+            new = [image for image in every if image.key not in self._forgotten]
             self._images += new
             for image in new:
                 self._by_key.setdefault(image.key, image)
@@ -310,7 +315,7 @@ class ImagePile:
             self._n_skipped += len(unusable)
             self._embedding, self._view = (), None
         if self.folder is None:
-            _remove(file for file, _ in unusable)
+            _remove([*(file for file, _ in unusable), *(image.file for image in lost)])
 
 
 @dataclass(frozen=True)
