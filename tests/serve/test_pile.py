@@ -288,6 +288,20 @@ def test_an_image_that_changed_is_left_out_of_the_download(folder, piled):
     assert {row["source"] for row in rows if row["place"] == "changed or removed"} == {"r/0.png", "g/0.png"}
 
 
+def test_names_of_a_folder_that_no_archive_can_have_are_escaped(tmp_path, folder):
+    names = [os.fsdecode(b"\xff.png"), "\x1b[31m.png", "a\\..\\evil.png", "100%.png"]
+    for number, name in enumerate(names):
+        (folder / name).write_bytes(picture("red", 50 + number))
+    with client_of(service_of(tmp_path, ImagePile(folder))) as client:
+        embedded(client)
+        label(client, colours() | {hashlib.sha256(picture("red", 50 + n)).hexdigest(): "red" for n in range(4)}, 3)
+        found = unzipped(client.get("/api/pile/download"))
+    rows = list(csv.DictReader(io.StringIO(found.pop("labels.csv").decode())))
+    assert len(found) == 28 and {row["file"] for row in rows} == set(found)
+    last = {name.rpartition("/")[2] for name in found}
+    assert last > {"%5Cudcff.png", "%5Cx1b[31m.png", "a%5C..%5Cevil.png", "100%.png"}
+
+
 def test_a_dropped_pile_can_be_cleared_and_has_limits(tmp_path):
     pile = ImagePile(limits=PileLimits(images=4))
     with client_of(service_of(tmp_path, pile)) as client:
