@@ -42,6 +42,7 @@ def make_app(service: Service, access: Access | None = None, *, label_studio: La
         threading.Thread(target=service.warm, name="hycal-warming", daemon=True).start()
         with compacting(service.project):
             yield
+        app.state.desk.stop()
 
     app = FastAPI(
         title="hycal",

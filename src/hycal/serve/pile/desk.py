@@ -76,6 +76,11 @@ class PileDesk:
             raise UnknownImageError(f"The pile no longer has the image {identity[:12]}.")
         return preview(content, most_pixels=self.pile.limits.image_pixels)
 
+    def stop(self) -> None:
+        """Let no work go on in the background."""
+        self.pile.stop()
+        self.queue.stop()
+
     def clear(self) -> None:
         """Remove the images that were dropped, the queue and the groups; what was learned stays learned."""
         self.pile.clear()

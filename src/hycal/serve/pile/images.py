@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -151,6 +151,12 @@ class ImagePile:
         self._started = True
         self._go_on()
 
+    def stop(self) -> None:
+        """Embed nothing more, and wait for the batch at hand."""
+        self._started, working = False, self._working
+        if working is not None:
+            wait([working])
+
     def use(self, learner: Learner) -> None:
         """Embed by `learner` from now on; what another one embedded is embedded again."""
         with self._lock:
@@ -280,8 +286,9 @@ class ImagePile:
                 learner, self._problem = self._learner, ""
                 files = [self._waiting.popleft() for _ in range(min(_AT_ONCE, len(self._waiting)))]
                 self._embedding = files
-                if not files or learner is None:
-                    self._working = None
+                if not files or learner is None or not self._started:
+                    self._waiting.extendleft(reversed(files))
+                    self._embedding, self._working = (), None
                     return
             try:
                 self._embed(files, learner)

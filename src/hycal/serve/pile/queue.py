@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
 from hycal.parallel.threads import one_blas_thread, thread_pool
@@ -106,6 +106,13 @@ class LabelQueue:
         """Return about how many more labels make the rest as accurate as `target`; None if that cannot be said."""
         with self._lock:
             return self._curve.more_labels(1.0 - target)
+
+    def stop(self) -> None:
+        """Wait for the order that is being computed."""
+        with self._lock:
+            coming = self._coming
+        if coming is not None:
+            wait([coming])
 
     def clear(self) -> None:
         """Forget the order, and who has what."""
