@@ -110,6 +110,22 @@ def download(page, path: Path, names: list[str]) -> None:
     assert len(sure) >= 9 and sum(right) >= 0.8 * len(sure)
 
 
+def test_a_name_and_enter_are_enough_for_a_new_class(tmp_path, pile, visit):
+    with serving(tmp_path / "m.hycal", "--pile", str(pile)) as server:
+        for count, name in enumerate(("first", "second"), start=1):  # each by a person who has typed no domain
+            person = visit(server.url)
+            labeller = Labeller(person)
+            labeller.asked()
+            if count == 1:
+                person.page.click("text=Look for groups")
+                group = person.page.locator(".groups > li").first
+                group.locator("[list=labels]").fill("third")
+                assert "new class mixed/third" in group.inner_text()
+            person.page.locator(".stage form [list=labels]").fill(name)
+            person.page.keyboard.press("Enter")
+            labeller.labelled(count)
+
+
 def test_two_people_label_a_folder_name_a_group_and_sort_it(tmp_path, pile, visit):
     with serving(tmp_path / "m.hycal", "--pile", str(pile)) as server:
         one, two = visit(server.url), visit(server.url)

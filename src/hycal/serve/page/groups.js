@@ -8,8 +8,8 @@ import { applyReceipt, colour, store, undoAction } from "./store.js";
 const SHOWN = 8; // images of a group before all are shown
 const MOST_TARGETS = 30; // classes that a group can be dragged onto; others are typed
 
-/** Make the list of groups; `changed` is called when one was taught. */
-export function groups({ changed }) {
+/** Make the list of groups; `changed` is called when one was taught, `domain` gives that of new classes. */
+export function groups({ changed, domain }) {
   let dragged = null;
   const list = h("ul", { className: "groups", "aria-label": "Groups" });
   const targets = h("ul", { className: "targets", "aria-label": "Classes to drag a group onto", hidden: true });
@@ -60,6 +60,7 @@ export function groups({ changed }) {
     const typed = classFields({ name: "Name of the group" });
     const form = droppable(h("form", { className: "other", onsubmit: (event) => { event.preventDefault(); if (typed.label()) teach(group, typed.label()); } },
       ...typed.fields, h("button", { className: "main" }, "Name the group"), typed.hint), () => typed.name.focus());
+    form.addEventListener("focusin", () => typed.propose(domain()));
     group.element = h("li", { draggable: true }, h("p", { className: "quiet" }, `${plural(images.length, "image")}, alike ${similarity.toFixed(2)}`), pictures, form);
     group.element.addEventListener("dragstart", (event) => {
       dragged = group;

@@ -16,8 +16,8 @@ function person() {
   return known;
 }
 
-/** Make the place where a person is asked; `told` gets what the server says of the pile. */
-export function hand({ told }) {
+/** Make the place where a person is asked; `told` gets what the server says of the pile, `domain` gives that of new classes. */
+export function hand({ told, domain }) {
   const who = person();
   const pictures = new Map(); // by image: its element, fetched before it is shown
   const sent = new Set(); // images whose answer is on its way
@@ -96,6 +96,7 @@ export function hand({ told }) {
     choices.replaceChildren(...asked.candidates.slice(0, 9).map(choice));
     right.disabled = !top;
     back.disabled = !labelled.length;
+    typed.propose(domain());
     if (!top && document.activeElement === document.body) typed.name.focus();
   }
 

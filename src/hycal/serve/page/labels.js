@@ -18,7 +18,7 @@ export function meaning(typed, domain = "") {
 
 /**
  * Return the fields of a class with a hint, and `label()`, null while it is unclear. The domain of a new class is asked for;
- * `clear(domain)` empties the fields, and proposes a domain for the next one.
+ * `clear(domain)` empties the fields, and proposes a domain for the next one; `propose(domain)` does where nothing is typed.
  */
 export function classFields({ name: what, changed = () => {}, onkeydown }) {
   const hint = h("span", { className: "quiet", role: "status" });
@@ -40,5 +40,8 @@ export function classFields({ name: what, changed = () => {}, onkeydown }) {
     check();
     domain.hidden = true;
   }
-  return { name, fields: [name, domain], hint, label: () => meant().label, clear };
+  function propose(proposed) {
+    if (proposed && !name.value) domain.value = proposed;
+  }
+  return { name, fields: [name, domain], hint, label: () => meant().label, clear, propose };
 }

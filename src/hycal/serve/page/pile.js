@@ -28,17 +28,23 @@ export const pile = {
 };
 
 function build(section) {
-  const asked = hand({ told });
+  const asked = hand({ told, domain });
   parts = {
     zone: dropZone({ title: "Drop a pile of images", hint: "Without labels, in folders or not. It asks about the few that tell most, and sorts the rest.", take, first: "folder" }),
     line: h("p", { className: "pile-line", role: "status", "aria-live": "polite" }),
     progress: h("progress", { hidden: true, "aria-label": "Images of the pile that are ready" }),
     hand: asked.element,
-    groups: groups({ changed: () => asked.renew() }),
+    groups: groups({ changed: () => asked.renew(), domain }),
     sorting: sorting({ told }),
   };
   parts.asked = asked;
   section.replaceChildren(h("h2", { className: "visually-hidden" }, "Pile"), parts.zone, parts.line, parts.progress, parts.hand, parts.groups.element, parts.sorting.element);
+}
+
+/** The domain that is proposed for a new class: the only one of the model; of an empty model the name of the folder, as in `hycal learn`. */
+function domain() {
+  const known = Object.keys(store.info.domains);
+  return known.length ? (known.length > 1 ? "" : known[0]) : status.folder;
 }
 
 /** Ask the server how far the pile is and what to ask about, and then look again while the view is on the screen. */
