@@ -19,7 +19,7 @@ from hycal.project import State, split_label
 from hycal.serve.pile.images import ImagePile, PileView
 
 TABLE = "labels.csv"
-_COLUMNS = ("file", "domain", "label", "source", "place", "guess", "probability")
+_COLUMNS = ("file", "domain", "label", "confidence", "source", "place", "guess")
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a ZIP file can say
 
 
@@ -55,7 +55,7 @@ class PileSorter:
         return self.out is not None and (self.out / NAME).is_file()
 
     def sort(self, state: State, *, error: float, unknown: float | None) -> SortedPile:
-        """Copy the images of a folder into class folders beside it; images that came since are added."""
+        """Copy the images of a folder into class folders beside it, in place of copies that were sorted before."""
         out = self.out
         if out is None or self.pile.folder is None:
             raise HyCalError(
@@ -63,6 +63,8 @@ class PileSorter:
             )
         images = _decisions(state, self.pile.view(), error, unknown)
         with self._sorting:
+            if self.is_sorted:
+                _check_none(undo_sort(out)[1])
             fresh = new_manifest(self.pile.folder, out, way="copy", layout="folders", csv=True)
             manifest, problems = sort_images(out, fresh, images, sidecars=False)
         return _summary(str(out), manifest.entries, problems)
@@ -72,9 +74,7 @@ class PileSorter:
         if self.out is None:
             raise HyCalError("Nothing of a dropped pile is sorted on this machine, so there is nothing to undo.")
         with self._sorting:
-            _, problems = undo_sort(self.out)
-        if problems:
-            raise HyCalError(f"{len(problems):,} images stay, such as {problems[0].file}: {problems[0].reason}.")
+            _check_none(undo_sort(self.out)[1])
         return str(self.out)
 
     def plan(self, state: State, *, error: float, unknown: float | None) -> Manifest:
@@ -106,6 +106,11 @@ class PileSorter:
         return None if image is None else self.pile.content(image)
 
 
+def _check_none(problems: list[Problem]) -> None:
+    if problems:
+        raise HyCalError(f"{len(problems):,} images stay, such as {problems[0].file}: {problems[0].reason}.")
+
+
 def _decisions(state: State, view: PileView, error: float, unknown: float | None) -> list[ImageToSort]:
     if not state.classes or not view.images:
         raise HyCalError("There is nothing to sort yet: label some images of the pile first.")
@@ -130,10 +135,11 @@ def _summary(folder: str, entries: tuple[PlannedMove, ...], problems: list[Probl
 
 
 def _line(entry: PlannedMove, *, there: bool) -> str:
-    """Return the line of an image; where it has a label, `hycal learn` can read it."""
+    """Return the line of an image. A label with a confidence is a guess, which `hycal learn` does not learn."""
     names = split_label(entry.label) if there and entry.place == SORTED else ("", "")
     place = entry.place if there else "changed or removed"
-    return csv_line((entry.target, *names, entry.source, place, entry.label, f"{entry.probability:.6f}"))
+    confidence = "" if entry.probability == 1.0 else f"{entry.probability:.6f}"  # 1 is a label that a person gave
+    return csv_line((entry.target, *names, confidence, entry.source, place, entry.label))
 
 
 class _Sink(io.RawIOBase):
