@@ -122,3 +122,13 @@ def file_name(text: str) -> str:
     ('HyCal[metric=cosine]', '%2E.%2Fup')
     """
     return _IN_NO_FILE_NAME.sub(lambda found: f"%{ord(found[0]):02X}", visible(text))
+
+
+def archive_path(path: str) -> str:
+    """Return the path of a file in an archive, which every system reads alike: printable, and without backslashes.
+
+    >>> archive_path("a b/c.png"), archive_path(f"a{chr(92)}b.png")
+    ('a b/c.png', 'a%5Cb.png')
+    """
+    parts = path.split("/")
+    return "/".join(part if part.isprintable() and "\\" not in part else file_name(part) for part in parts)

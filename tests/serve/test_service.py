@@ -83,6 +83,7 @@ def test_forgetting_for_good_leaves_nothing_in_memory(tmp_path, monkeypatch, for
         held = [weakref.ref(one) for one in (*class_.examples, class_, class_.record, class_.rows, derived)]
         del state, class_, derived, calibration
         forget(client, tmp_path / "m.hycal")
+        gc.collect()
         assert not [one for one in held if one() is not None]
         assert client.get(f"/api/thumbnails/{image}").status_code == 404
         assert client.post("/api/answers", json={"images": [image]}).json()["answers"][0]["problem"]

@@ -6,14 +6,13 @@ of a folder in an order that is spread over it, so that the first ones stand for
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import tempfile
 import threading
 import weakref
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from hycal.embedding.preparation import isolated
-from hycal.embedding.sources import ImageError, ImageFile, content_hash, pile_files
+from hycal.embedding.sources import ImageError, content_hash
 from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError, StorageError
 from hycal.escaping import file_name, visible
@@ -30,11 +29,11 @@ from hycal.parallel.threads import thread_pool
 from hycal.project import Example
 from hycal.project.labels import LONGEST_NAME
 from hycal.project.learner import Learner
+from hycal.serve.pile.files import PileFile, PileSource, files_of, remove, spread
 from hycal.validation import Floats
 
 MOST_SKIPPED = 1000  # files that are named with the reason; the others are counted
 _AT_ONCE = 16  # images that are embedded before others may use the encoder
-_SPREAD = (5**0.5 - 1) / 2  # multiples of it fill the interval evenly
 
 
 @dataclass(frozen=True)
@@ -45,27 +44,6 @@ class PileLimits:
     bytes: int = 4 * 2**30
     image_bytes: int = 32 * 2**20
     image_pixels: int = 50_000_000
-
-
-@dataclass(frozen=True)
-class PileFile:
-    """A file of a pile: the name to show, a path below the folder or what a client called it, and where it is.
-
-    `root` is the folder that it may not lead out of.
-    """
-
-    name: str
-    path: Path
-    root: Path
-
-    def read(self, most_bytes: int) -> bytes:
-        """Return the content; an ImageError if it is too large, no file, or a link out of the folder by now."""
-        if not Path(os.path.realpath(self.path)).is_relative_to(self.root):
-            raise ImageError("a link that leads out of the folder")
-        with contextlib.suppress(OSError):
-            if (size := self.path.stat().st_size) > most_bytes:
-                raise ImageError(f"{size:,} bytes; the limit is {most_bytes:,}")
-        return ImageFile(self.path).read()
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +104,7 @@ class ImagePile:
         self._made = self._bytes = self._left_out = 0
         self._clear()
         if folder is not None:
-            files = _files_of(folder)
+            files = files_of(folder)
             self._left_out = max(0, len(files) - self.limits.images)
             self._waiting.extend(spread(files)[: self.limits.images])
 
@@ -225,7 +203,7 @@ class ImagePile:
             self._by_key = {image.key: image for image in reversed(self._images)}
             self._view = None
         if self.folder is None:
-            _remove(image.file for image in lost)
+            remove(image.file for image in lost)
 
     def get(self, key: bytes) -> PileImage | None:
         """Return the image of this content hash, or None."""
@@ -301,7 +279,7 @@ class ImagePile:
 
     def _embed(self, files: list[PileFile], learner: Learner) -> None:
         limits = self.limits
-        sources = [_PileSource(str(number), file, limits.image_bytes) for number, file in enumerate(files)]
+        sources = [PileSource(str(number), file, limits.image_bytes) for number, file in enumerate(files)]
         found = learner.embed(
             sources,
             names=[file.name for file in files],
@@ -322,36 +300,4 @@ class ImagePile:
             self._n_skipped += len(unusable)
             self._embedding, self._view = (), None
         if self.folder is None:
-            _remove([*(file for file, _ in unusable), *(image.file for image in lost)])
-
-
-@dataclass(frozen=True)
-class _PileSource:
-    """A file of a pile as a source of the encoder. Its name is its number, because two may have the same name."""
-
-    name: str
-    file: PileFile
-    most_bytes: int
-
-    def read(self) -> bytes:
-        return self.file.read(self.most_bytes)
-
-
-def spread(files: Sequence[PileFile]) -> list[PileFile]:
-    """Return files in an order of which every beginning is spread evenly over all of them."""
-    places = (np.arange(len(files)) * _SPREAD) % 1.0
-    return [files[at] for at in np.argsort(places)]
-
-
-def _files_of(folder: Path) -> list[PileFile]:
-    """Return the files below a folder. A link that leads out of it is left out: nobody gave leave to read there."""
-    root = Path(os.path.realpath(folder))
-    paths = [path for path in pile_files(root) if Path(os.path.realpath(path)).is_relative_to(root)]
-    if not paths:
-        raise HyCalError(f"The folder {folder} has no files in it. Expected images to label.")
-    return [PileFile(path.relative_to(root).as_posix(), path, root) for path in paths]
-
-
-def _remove(files: Iterable[PileFile]) -> None:
-    for file in files:
-        file.path.unlink(missing_ok=True)
+            remove([*(file for file, _ in unusable), *(image.file for image in lost)])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hycal.errors import HyCalError
-from hycal.escaping import csv_line, file_name
+from hycal.escaping import archive_path, csv_line
 from hycal.pile.manifest import NAME, SORTED, UNKNOWN, UNSURE, Manifest, PlannedMove
 from hycal.pile.moves import Problem, undo_sort
 from hycal.pile.sorting import ImageToSort, decide, extended, new_manifest, sort_images
@@ -80,7 +80,7 @@ class PileSorter:
     def plan(self, state: State, *, error: float, unknown: float | None) -> Manifest:
         """Return where each image goes, by name in a folder that has nothing in it yet."""
         found = _decisions(state, self.pile.view(), error, unknown)
-        images = [replace(image, source=_name_in_archive(image.source)) for image in found]
+        images = [replace(image, source=archive_path(image.source)) for image in found]
         root = Path("/nothing/is/here")
         return extended(Manifest(root, "copy", "folders"), root, images, sidecars=False)
 
@@ -118,12 +118,6 @@ def _decisions(state: State, view: PileView, error: float, unknown: float | None
     found = decide(state.classifier, view.rows, error=error, unknown=unknown, known=taught)
     images = [ImageToSort(image.file.name, image.key, each) for image, each in zip(view.images, found, strict=True)]
     return sorted(images, key=lambda image: image.source)
-
-
-def _name_in_archive(source: str) -> str:
-    """Return a path that every system reads alike: printable, so UTF-8 has it, and without backslashes."""
-    parts = source.split("/")
-    return "/".join(part if part.isprintable() and "\\" not in part else file_name(part) for part in parts)
 
 
 def _summary(folder: str, entries: tuple[PlannedMove, ...], problems: list[Problem]) -> SortedPile:
