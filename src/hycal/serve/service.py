@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -279,7 +278,6 @@ class Service:
             cached.clear(self.project.state.version)
         for tell in self.on_drop:
             tell(forgotten)
-        gc.collect()  # rows in cycles would stay in memory for a while
 
     def rename(self, old: str, new: str) -> Receipt:
         """Rename a class or a domain."""
