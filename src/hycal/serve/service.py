@@ -274,6 +274,7 @@ class Service:
         """Drop images that were forgotten for good, here or by another program, and all that was derived from them."""
         self.recent.drop(forgotten)
         self.pile.drop(forgotten)
+        self.project.state.classifier.refresh()  # what it carries over from before knows them
         for cached in (self._advice, self._map, self._calibration, self._familiarity):
             cached.clear(self.project.state.version)
         for tell in self.on_drop:
