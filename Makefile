@@ -88,7 +88,7 @@ audit: $(READY)  ## every dependency with version and licence; known vulnerabili
 walks: $(READY)  ## the files that learn, predict, a benchmark cell and an HTTP question walk through, before and after the rooms
 	$(BIN)/python -m tools.walks --before 8f7b8ce
 
-house: $(READY)  ## the picture of rooms and imports in docs/architecture.md
+house: $(READY)  ## the picture of rooms and imports in docs/explanation/architecture.md
 	$(BIN)/python -m tools.house --write
 
 fair: $(READY)  ## every method at its best beside HierarchicalHyCal, with paired intervals; goes on where it stopped

@@ -37,7 +37,7 @@ CARS = (1, 2, 4, 8, 16)
 PIXELS = (5, 10, 30)
 OURS = "HierarchicalHyCal"
 WITHOUT_DOMAINS = f"{OURS}+one-domain"
-DOCUMENT = ROOT / "docs" / "fair.md"
+DOCUMENT = ROOT / "docs" / "explanation" / "fair.md"
 Embedded = dict[str, BenchDomain]
 _MARK = "<!-- fair: written by `python -m benchmarks.fair --write` -->"
 _INTRODUCTION = (
@@ -203,7 +203,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=-1, help="processes side by side; -1 for one on each core")
     parser.add_argument("--kept", action="store_true", help="run nothing: print the runs that --out has")
     parser.add_argument(
-        "--write", action="store_true", help="put the tables into docs/fair.md, in place of the old ones"
+        "--write", action="store_true", help="put the tables into docs/explanation/fair.md, in place of the old ones"
     )
     options = parser.parse_args()
     variants = parse_methods(options.methods)

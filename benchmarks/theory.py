@@ -1,6 +1,6 @@
 """The paper's theory, checked by simulation and on real embeddings: python -m benchmarks.theory.
 
-Prints the tables of docs/theory.md and writes its figures, docs/theory-isotropic.svg and docs/theory-information.svg.
+Prints the tables of docs/explanation/theory.md and writes its figures, docs/images/theory-*.svg.
 C is the cosine of a query and a class mean, M the Mahalanobis distance to the class, L whether the query is of it.
 """
 
@@ -191,7 +191,7 @@ def main() -> None:
     """Print the tables, write the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder of the figures")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images", help="folder of the figures")
     options = parser.parse_args()
     isotropic_table()
     data: dict[str, tuple[list[Domain], Sequence[int]]] = {"xd8, CLIP ViT-B/16": (disciplines(), SHOTS)}

@@ -111,11 +111,11 @@ def test_the_document_names_the_files_of_each_walk(walk):
     section = house.DOCUMENT.read_text().split(f"\n## Walk: {walk}\n")[1].split("\n## ")[0]
     named = set(re.findall(r"`([\w/]+\.py)`", section))
     opened = {file for file, _ in walks.hops_of(walk, ROOT / "src")}
-    assert not named ^ opened, f"docs/architecture.md, {walk}: add {opened - named}, take out {named - opened}"
+    assert not named ^ opened, f"{house.DOCUMENT}, {walk}: add {opened - named}, take out {named - opened}"
     assert re.search(rf"^\| {walk} \|.*\| {len(opened)} \| \d+ \|$", house.DOCUMENT.read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/architecture.md"])
+@pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/explanation/architecture.md"])
 def test_every_path_in_the_guides_exists(document):
     named = re.findall(r"`((?:[\w-]+/)*[\w-]+(?:\.(?:py|md|toml)|/))`", (ROOT / document).read_text())
     assert named

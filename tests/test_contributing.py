@@ -94,7 +94,7 @@ def test_the_method_keeps_the_laws_and_is_found_everywhere(copy):
 
 def test_the_tests_of_the_house_pass_with_the_examples(copy):
     files = ("classifiers/test_registry", "bench/test_methods", "bench/test_report", "serve/test_routes")
-    asked_for = "not document_of_the_server"  # the row in docs/serve.md
+    asked_for = "not document_of_the_server"  # the row in docs/reference/serve.md
     run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", asked_for, *(f"tests/{name}.py" for name in files))
 
 

@@ -1,7 +1,7 @@
-"""Draw the rooms of hycal and their imports from the code, into docs/architecture.md.
+"""Draw the rooms of hycal and their imports from the code, into docs/explanation/architecture.md.
 
     python -m tools.house            print the picture and the table of rooms
-    python -m tools.house --write    put them into docs/architecture.md, between the two marks
+    python -m tools.house --write    put them into docs/explanation/architecture.md, between the two marks
 
 The layers come from the import contract in pyproject.toml, the arrows from the imports in `src`, the line of each room
 from the docstring of its `__init__`. `make house` writes; a test fails when the document is not current.
@@ -21,7 +21,7 @@ import grimp
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "hycal"
-DOCUMENT = ROOT / "docs" / "architecture.md"
+DOCUMENT = ROOT / "docs" / "explanation" / "architecture.md"
 BEGIN, END = "<!-- house: written by `make house` -->\n", "<!-- house: end -->"
 
 Edges = Mapping[str, frozenset[str]]  # of each room, or module at the root, those that it imports
@@ -116,7 +116,7 @@ def written(text: str) -> str:
 def main() -> None:
     """Print the picture, or write it."""
     parser = argparse.ArgumentParser(description="The rooms of hycal and their imports, drawn from the code.")
-    parser.add_argument("--write", action="store_true", help="put the picture into docs/architecture.md")
+    parser.add_argument("--write", action="store_true", help="put the picture into docs/explanation/architecture.md")
     if parser.parse_args().write:
         DOCUMENT.write_text(written(DOCUMENT.read_text()))
     else:

@@ -53,7 +53,7 @@ def _attacked(case: Case) -> tuple[bool, str]:
 
 def main() -> int:
     """Run the attacks that the command line asks for."""
-    parser = argparse.ArgumentParser(description="Try to break what docs/reliability.md promises.")
+    parser = argparse.ArgumentParser(description="Try to break what docs/explanation/reliability.md promises.")
     parser.add_argument("numbers", nargs="*", type=int, help="all of them by default")
     return 0 if run(all_cases(), parser.parse_args().numbers or NUMBERS) else 1
 

@@ -70,8 +70,8 @@ class Method(Estimator):
     def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
         """Add the nodes that score unit `rows` to an ONNX graph; return the name of the (n, C) scores."""
         raise HyCalError(
-            f"{type(self).__name__} cannot be exported to ONNX: it defines no `onnx_scores`. docs/methods.md says "
-            "which methods can. `hycal remake` makes a model of the same images with another method."
+            f"{type(self).__name__} cannot be exported to ONNX: it defines no `onnx_scores`. docs/reference/methods.md "
+            "says which methods can. `hycal remake` makes a model of the same images with another method."
         )
 
     def score_parts(self, X: npt.ArrayLike) -> ScoreParts | None:

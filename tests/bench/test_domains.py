@@ -77,7 +77,7 @@ def test_a_domain_replaces_domains_only(tmp_path: Path) -> None:
 
 def test_the_documentation_lists_every_array(tmp_path: Path) -> None:
     path = write_domain(tmp_path, replace(small_domains()["a"], space="tiny", examples=("QQ==",), images="0f"))
-    text = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "benchmark.md").read_text(encoding="utf-8")
     table = text[text.index("| array |") :].split("\n\n")[0]
     with np.load(path) as file:
         assert set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in table.splitlines()))) == set(file)

@@ -152,7 +152,7 @@ def test_the_claim_of_best_s_cde_everywhere_contradicts_the_tables() -> None:
 
 
 def test_the_claim_of_the_highest_numbers_in_all_orders_contradicts_the_tables() -> None:
-    """docs/discrepancies.md counts who is first in the twelve random orders."""
+    """docs/explanation/discrepancies.md counts who is first in the twelve random orders."""
     first: dict[str, Counter[str]] = {}
     for column in ("last", "average", "s_cde"):
         cells = [cell for cell in published("random-orders") if cell.column == column]

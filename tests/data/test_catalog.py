@@ -21,5 +21,5 @@ def test_a_data_set_is_added_by_one_entry(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_documentation_names_every_alias() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "data.md").read_text(encoding="utf-8")
     assert all(f"`{alias}`" in text for spec in list_datasets() for alias in spec.aliases)

@@ -261,7 +261,7 @@ def test_the_openapi_document_describes_every_route(client):
 
 
 def test_the_document_of_the_server_names_every_route(client):
-    text = (Path(__file__).parents[2] / "docs" / "serve.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "serve.md").read_text()
     for path in client.get("/openapi.json").json()["paths"]:
         assert path.partition("{")[0] in text, path
 

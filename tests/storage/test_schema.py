@@ -1,4 +1,4 @@
-"""The JSON schema of the manifest, `docs/manifest.schema.json`, describes what hycal writes and refuses the rest."""
+"""The JSON schema of the manifest describes what hycal writes and refuses the rest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hycal.testing.streams import Stream, learn
 from tests.support.data import ROOT
 from tests.support.projects import pets_and_cars
 
-SCHEMA = jsonschema_rs.validator_for(json.loads((ROOT / "docs" / "manifest.schema.json").read_text()))
+SCHEMA = jsonschema_rs.validator_for(json.loads((ROOT / "docs" / "reference" / "manifest.schema.json").read_text()))
 STREAM = Stream.synthetic(0, shots=[[3, 2], [4]], width=8)
 GOLDEN = sorted(path for path in (ROOT / "tests" / "golden").iterdir() if path.suffix in (".safetensors", ".hycal"))
 

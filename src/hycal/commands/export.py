@@ -25,8 +25,8 @@ def export_command(
     """Write a model's head as one ONNX graph that gives the same answers.
 
     The graph takes `embeddings`, float32 (n, d), and gives `scores`, `probabilities` and the best `label`. Its metadata
-    names the classes and the fingerprint of the encoder that the embeddings must come from. docs/methods.md says which
-    methods can be exported.
+    names the classes and the fingerprint of the encoder that the embeddings must come from. docs/reference/methods.md
+    says which methods can be exported.
 
     Example: hycal export photos.hycal --onnx photos.onnx
     """

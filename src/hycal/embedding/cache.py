@@ -2,7 +2,7 @@
 
 The content hash of the image and the fingerprint of the encoder identify a row. A shard is written in one step, and
 its index entries in one transaction after it; a killed process loses only the rows that it had not written. The name
-of a shard is the hash of its bytes. `docs/data.md` describes the files.
+of a shard is the hash of its bytes. `docs/reference/data.md` describes the files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a project to the content of its file, and back. `docs/model-file.md` is the specification.
+"""From a project to the content of its file, and back. `docs/reference/model-file.md` is the specification.
 
 A project file is a model file that any reader of models can read. What a project has beside the model is in the
 manifest under `project`, and in tensors whose names begin with `project.`. A model file without them is a project that

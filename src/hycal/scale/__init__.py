@@ -1,5 +1,6 @@
 """Very many samples or classes: learning in shards, and a shortlist of candidates before scoring.
 
 Users and benchmarks import it; no other room does.
-Shards never change the model. A shortlist never scores all classes: docs/scale.md says how often it misses the best.
+Shards never change the model. A shortlist never scores all classes: docs/explanation/scale.md says how often it
+misses the best.
 """

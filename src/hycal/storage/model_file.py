@@ -1,4 +1,4 @@
-"""The model file: safetensors with a JSON manifest in its header. `docs/model-file.md` is the specification.
+"""The model file: safetensors with a JSON manifest in its header. `docs/reference/model-file.md` is the specification.
 
 Reading executes nothing: a file is a JSON header and a body of numbers. Every field of the header is checked, and the
 checksums of the header and of each array as well, so a damaged file is refused.

@@ -1,4 +1,4 @@
-"""From the table of a sealed model to the content of a model file, and back; `docs/model-file.md` has the tensors."""
+"""A sealed model to the content of a file, and back; `docs/reference/model-file.md` has the tensors."""
 
 from __future__ import annotations
 

@@ -69,8 +69,8 @@ def need(spec: DataSetSpec, root: Path, relative: str) -> Path:
 def how_to_get(spec: DataSetSpec, root: Path) -> str:
     """Return how to get a complete copy, as the end of a sentence."""
     if not spec.files:
-        return f"see docs/data.md, and {spec.home} for where it comes from"
-    return f"see docs/data.md, or get it: {fetch_command(spec, root)}"
+        return f"see docs/reference/data.md, and {spec.home} for where it comes from"
+    return f"see docs/reference/data.md, or get it: {fetch_command(spec, root)}"
 
 
 def fetch_command(spec: DataSetSpec, root: Path) -> str:

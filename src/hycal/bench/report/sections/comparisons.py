@@ -155,7 +155,7 @@ COMPARISONS = (
         "Sessions inside one data set, base and novel classes, transfer",
         "Base: accuracy on the classes of the first step in the end; Novel: on those of all later steps; Backward "
         "transfer: what later steps did to a domain; Forward transfer: accuracy on a domain when it is learned, less "
-        "that of the method that learned it alone. docs/benchmark.md has the formulas.",
+        "that of the method that learned it alone. docs/reference/benchmark.md has the formulas.",
         {
             "Ten sessions of flowers": (Part("", "xd8-sessions", ("last", "average", "backward", "forward", "ece")),),
             "A base session of flowers, then eight of five classes": (

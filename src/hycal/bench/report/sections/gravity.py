@@ -72,7 +72,7 @@ def gravity_table(group: Group) -> ResultTable:
     caption = (
         "Images given to another domain; what company does to a domain (captured by others, drifted inside, gained, "
         "shift of its scores), mean over domains; and Spearman's correlations over domains, all seeds together, with "
-        "the sign that the paper claims. docs/gravity.md defines every number."
+        "the sign that the paper claims. docs/explanation/gravity.md defines every number."
     )
     return ResultTable(f"{group.name}: Domain Gravity", caption, tuple(columns), tuple(rows))
 
