@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo studies test test-random test-lowest test-browser test-cluster test-torch test-openvino fuzz audit screenshots lint walks house fair bench methods clean
+.PHONY: help demo studies test docs tables test-random test-lowest test-browser test-cluster test-torch test-openvino fuzz audit screenshots lint walks house fair bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -91,6 +91,18 @@ walks: $(READY)  ## the files that learn, predict, a benchmark cell and an HTTP 
 house: $(READY)  ## the picture of rooms and imports in docs/explanation/architecture.md
 	$(BIN)/python -m tools.house --write
 
+DOCS_READY := .venv/docs-ready
+
+$(DOCS_READY): $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,docs]'
+	@touch $@
+
+docs: $(DOCS_READY)  ## the site, in site/: any warning, broken link or file of another host is a failure
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+tables: $(READY)  ## every table of the documents from the figures in docs/data
+	$(BIN)/python -m tools.tables
+
 fair: $(READY)  ## every method at its best beside HierarchicalHyCal, with paired intervals; goes on where it stopped
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fair
 
@@ -102,5 +114,5 @@ methods: $(READY)  ## time, memory and accuracy of every method on real embeddin
 	$(BIN)/python -m benchmarks.stream
 
 clean:  ## remove everything that make made
-	rm -rf .venv demo .venv-torch .venv-openvino .venv-cluster .venv-lowest .venv-fuzz .venv-audit fuzz-found build dist \
+	rm -rf .venv demo site .venv-torch .venv-openvino .venv-cluster .venv-lowest .venv-fuzz .venv-audit fuzz-found build dist \
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

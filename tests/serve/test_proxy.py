@@ -1,4 +1,4 @@
-"""The recipe for nginx in docs/reference/serve.md, tried with a real nginx in front of a real server."""
+"""The recipe for nginx in docs/how-to/proxy.md, tried with a real nginx in front of a real server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hycal.serve.security import Access
 from tests.support.services import new_service
 
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-RECIPE = Path(__file__).parents[2] / "docs" / "reference" / "serve.md"
+RECIPE = Path(__file__).parents[2] / "docs" / "how-to" / "proxy.md"
 TOKEN = "0123456789abcdef-token"
 NAME = "photos.example"
 PATIENCE = 20

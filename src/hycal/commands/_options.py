@@ -77,8 +77,7 @@ Cluster = Annotated[
     str,
     typer.Option(
         "--cluster",
-        help="Where to work: local:PROCESSES, ray:auto, ray://HOST:PORT, dask:tcp://HOST:PORT. See "
-        "docs/explanation/scale.md.",
+        help="Where to work: local:PROCESSES, ray:auto, ray://HOST:PORT, dask:tcp://HOST:PORT. See docs/how-to/cluster.md.",
     ),
 ]
 
