@@ -1,4 +1,11 @@
-"""Teach a classifier new image classes from a handful of examples, without retraining and without forgetting."""
+"""Teach a classifier new image classes from a handful of examples, without retraining and without forgetting.
+
+Examples
+--------
+>>> import hycal
+>>> list(hycal.METHODS)[:2]
+['HyCal', 'HierarchicalHyCal']
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

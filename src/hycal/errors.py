@@ -11,11 +11,30 @@ class HyCalError(ValueError):
     """Input that hycal cannot use: says what happened, what was expected and what to do.
 
     Whatever raised it left its object, or its file, as it was.
+
+    Examples
+    --------
+    >>> import hycal
+    >>> try:
+    ...     hycal.NCM().fit([[1.0, 0.0]], ["a", "b"])
+    ... except hycal.HyCalError as error:
+    ...     print(isinstance(error, ValueError))
+    True
     """
 
 
 class ModelFileError(HyCalError):
-    """A model file that is missing, malformed, or from a newer hycal."""
+    """A model file that is missing, malformed, or from a newer hycal.
+
+    Examples
+    --------
+    >>> import hycal
+    >>> try:
+    ...     hycal.load("missing.safetensors")
+    ... except hycal.ModelFileError as error:
+    ...     print("missing.safetensors" in str(error))
+    True
+    """
 
 
 class StorageError(HyCalError):

@@ -45,7 +45,13 @@ def load_xd8() -> dict[str, EmbeddedDomain]:
 
 
 def xd8_provenance() -> dict[str, Any]:
-    """Return the origin of the bundled embeddings: encoder, images, versions, licence."""
+    """Return the origin of the bundled embeddings: encoder, images, versions, licence.
+
+    Examples
+    --------
+    >>> xd8_provenance()["encoder"]
+    'clip-vit-b16-w8'
+    """
     return _provenance(_folder())
 
 

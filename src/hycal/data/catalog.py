@@ -39,7 +39,14 @@ class Download:
 
 @dataclass(frozen=True)
 class DataSetSpec:
-    """One entry of `datasets.toml`; the file explains the fields."""
+    """One entry of `datasets.toml`; the file explains the fields.
+
+    Examples
+    --------
+    >>> spec = find_dataset("eurosat")
+    >>> spec.title, spec.classes
+    ('EuroSAT, RGB', 10)
+    """
 
     name: str
     title: str
@@ -72,12 +79,24 @@ def _table() -> dict[str, Any]:
 
 
 def list_datasets() -> list[DataSetSpec]:
-    """Return every data set, in the order of the table."""
+    """Return every data set, in the order of the table.
+
+    Examples
+    --------
+    >>> "eurosat" in [spec.name for spec in list_datasets()]
+    True
+    """
     return [_spec(name, entry) for name, entry in _table().items() if isinstance(entry, dict)]
 
 
 def find_dataset(name: str) -> DataSetSpec:
-    """Return the entry `name`, or raise an error that lists the known ones."""
+    """Return the entry `name`, or raise an error that lists the known ones.
+
+    Examples
+    --------
+    >>> find_dataset("eurosat").classes
+    10
+    """
     known = {spec.name: spec for spec in list_datasets()}
     if name not in known:
         raise HyCalError(f"There is no data set called {name!r}; expected one of {', '.join(known)}.")

@@ -20,7 +20,13 @@ _EXAMPLES = 5
 
 @dataclass(frozen=True)
 class DataReport:
-    """The result of a check, as lines of text."""
+    """The result of a check, as lines of text.
+
+    Examples
+    --------
+    >>> DataReport("Birds", there=("2 classes",), missing=("birds/images",), wrong=()).complete
+    False
+    """
 
     title: str
     there: tuple[str, ...]
@@ -34,7 +40,16 @@ class DataReport:
 
 
 def check_dataset(name: str, root: str | os.PathLike[str]) -> DataReport:
-    """Check the data set `name` below `root`: its lists, its counts, its files, and the first image of each class."""
+    """Check the data set `name` below `root`: its lists, its counts, its files, and the first image of each class.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as empty:
+    ...     report = check_dataset("eurosat", empty)
+    >>> report.complete
+    False
+    """
     spec = find_dataset(name)
     base = Path(root)
     try:

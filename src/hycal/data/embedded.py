@@ -32,6 +32,13 @@ class EmbeddedDomain:
     train_y, test_y : ndarray of shape (n,)
         Positions in `class_names`.
     class_names : tuple of str
+
+    Examples
+    --------
+    >>> from hycal.data import load_xd8
+    >>> texture = load_xd8()["texture"]
+    >>> texture.test_x.shape, len(texture.class_names)
+    ((360, 512), 10)
     """
 
     name: str

@@ -112,6 +112,18 @@ def read_folder(root: str | os.PathLike[str]) -> dict[str, ImageSet]:
     """Return the image sets below `root`, by domain; a folder of class folders is one set with the name of the folder.
 
     A folder called train, val or test (or training, validation, ...) is a split; the table above says where.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("rose", "tulip"):
+    ...         (Path(folder) / "flower" / name).mkdir(parents=True)
+    ...         Image.new("RGB", (8, 8)).save(Path(folder) / "flower" / name / "1.png")
+    ...     {name: images.class_names for name, images in read_folder(folder).items()}
+    {'flower': ('rose', 'tulip')}
     """
     base = Path(root)
     listed = list_images(base)
@@ -129,12 +141,34 @@ def read_csv(path: str | os.PathLike[str], *, outside: bool = False) -> dict[str
 
     The columns are `file`, relative to the manifest, `label`, and where wanted `split` and `domain`. Files outside the
     folder of the manifest are refused, unless `outside` allows them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     manifest = Path(folder) / "pets.csv"
+    ...     _ = manifest.write_text("file,label,split\\ncat/1.jpg,cat,train\\ndog/1.jpg,dog,test\\n")
+    ...     pets = read_csv(manifest)["pets"]
+    >>> [(pets.class_names[sample.label], sample.split) for sample in pets.samples]
+    [('cat', 'train'), ('dog', 'test')]
     """
     return _sets(Path(path), outside, read_csv_labels)
 
 
 def read_jsonl(path: str | os.PathLike[str], *, outside: bool = False) -> dict[str, ImageSet]:
-    """Return the image sets of a JSONL manifest, by domain: one object per line, otherwise as `read_csv`."""
+    """Return the image sets of a JSONL manifest, by domain: one object per line, otherwise as `read_csv`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     manifest = Path(folder) / "pets.jsonl"
+    ...     _ = manifest.write_text('{"file": "cat/1.jpg", "label": "cat"}')
+    ...     read_jsonl(manifest)["pets"].class_names
+    ('cat',)
+    """
     return _sets(Path(path), outside, read_json_lines)
 
 
@@ -155,6 +189,15 @@ def read_npz(path: str | os.PathLike[str]) -> ImageSet:
 
     Images are uint8 of shape (n, height, width) or (n, height, width, 3); labels are text, or positions in
     `class_names`, or without `class_names` any whole numbers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(Path(folder) / "pets.npz", images=np.zeros((2, 8, 8), np.uint8), labels=["cat", "dog"])
+    ...     read_npz(Path(folder) / "pets.npz").class_names
+    ('cat', 'dog')
     """
     source = Path(path)
     try:

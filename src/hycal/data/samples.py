@@ -51,7 +51,15 @@ class ListedImage:
 
 @dataclass(frozen=True)
 class Sample:
-    """One image, the position of its class in `ImageSet.class_names`, and its split ("" for none)."""
+    """One image, the position of its class in `ImageSet.class_names`, and its split ("" for none).
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hycal.embedding import ImageFile
+    >>> Sample(ImageFile(Path("rose/1.jpg")), label=0, split="train").split
+    'train'
+    """
 
     source: ImageSource
     label: int
@@ -69,6 +77,14 @@ class ImageSet:
     class_names : tuple of str
     samples : tuple of Sample
         In the order of the published lists; few-shot draws follow it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hycal.embedding import ImageFile
+    >>> images = ImageSet("flower", ("rose",), (Sample(ImageFile(Path("rose/1.jpg")), 0),))
+    >>> images.class_names[images.samples[0].label]
+    'rose'
     """
 
     name: str

@@ -69,6 +69,16 @@ def embed(
         Gets a thumbnail of each image that it wants one of.
     preparing : callable
         Decodes and preprocesses an image; see `hycal.embedding.preparation`.
+
+    Examples
+    --------
+    >>> import io
+    >>> from hycal.embedding import ImageBytes
+    >>> from hycal.encoders import load_encoder
+    >>> picture = io.BytesIO()
+    >>> Image.new("RGB", (64, 64), "teal").save(picture, "PNG")
+    >>> embed([ImageBytes("teal.png", picture.getvalue())], load_encoder("builtin")).rows.shape
+    (1, 512)
     """
     store = MemoryStore(encoder) if store is None else store
     with _open_run(sources, encoder, store, batch, threads, most_pixels, thumbnails, preparing) as (run, prepared):

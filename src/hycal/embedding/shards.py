@@ -60,6 +60,18 @@ def embed_sharded(
         As for `embed`.
     images_per_shard : int
         The most work that a lost worker can lose.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from functools import partial
+    >>> from hycal.encoders import load_encoder
+    >>> load = partial(load_encoder, "builtin")
+    >>> space = space_fingerprint(load())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with EmbeddingCache(folder, fingerprint=space, dimension=512) as cache:
+    ...         embed_sharded([], load, store=cache, cluster="local:1").rows.shape
+    (0, 512)
     """
     folder = store.incoming.absolute()
     for left in sorted(folder.glob("[!.]*.npz")):

@@ -30,7 +30,14 @@ class ImageError(HyCalError):
 
 
 class ImageSource(Protocol):
-    """One image that is not read yet."""
+    """One image that is not read yet.
+
+    Examples
+    --------
+    >>> sources: list[ImageSource] = [ImageFile(Path("a.jpg")), ImageBytes("b.jpg", b"...")]
+    >>> [source.name for source in sources]
+    ['a.jpg', 'b.jpg']
+    """
 
     @property
     def name(self) -> str:
@@ -42,7 +49,13 @@ class ImageSource(Protocol):
 
 @dataclass(frozen=True)
 class ImageFile:
-    """An image in a file of its own."""
+    """An image in a file of its own.
+
+    Examples
+    --------
+    >>> ImageFile(Path("photos/rose.jpg")).name
+    'photos/rose.jpg'
+    """
 
     path: Path
 
@@ -74,7 +87,13 @@ class ImageFile:
 
 @dataclass(frozen=True)
 class ImageBytes:
-    """An image file in memory, such as an upload."""
+    """An image file in memory, such as an upload.
+
+    Examples
+    --------
+    >>> ImageBytes("upload.jpg", b"...").read()
+    b'...'
+    """
 
     name: str
     content: bytes
@@ -88,7 +107,13 @@ class ImageBytes:
 
 @dataclass(frozen=True, eq=False)
 class ImageRow:
-    """One row of an array of images: numpy, memory-mapped or HDF5; uint8, (height, width) or (height, width, 3)."""
+    """One row of an array of images: numpy, memory-mapped or HDF5; uint8, (height, width) or (height, width, 3).
+
+    Examples
+    --------
+    >>> ImageRow(np.zeros((3, 8, 8), np.uint8), 1, "train.npz").name
+    'train.npz[1]'
+    """
 
     rows: Any
     index: int

@@ -63,7 +63,13 @@ class MemoryStore:
 
 @dataclass(frozen=True)
 class Skipped:
-    """An image that has no embedding, and the reason."""
+    """An image that has no embedding, and the reason.
+
+    Examples
+    --------
+    >>> Skipped("notes.txt", "no image").reason
+    'no image'
+    """
 
     name: str
     reason: str
@@ -95,6 +101,14 @@ class Embedded:
         Images that this run encoded. The other rows come from the store, or belong to copies of an encoded image.
     keys : tuple of bytes
         Content hash of the image of each row.
+
+    Examples
+    --------
+    >>> from hycal.embedding import ImageBytes, embed
+    >>> from hycal.encoders import load_encoder
+    >>> found = embed([ImageBytes("notes.txt", b"no image")], load_encoder("builtin"))
+    >>> found.rows.shape, [skipped.name for skipped in found.skipped]
+    ((0, 512), ['notes.txt'])
     """
 
     rows: Floats

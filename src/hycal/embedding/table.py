@@ -35,6 +35,13 @@ class EmbeddingTable:
         For each row: its file relative to the folder, class, domain and split; "" where there is none.
     encoder, fingerprint : str
         The encoder and the space of the rows.
+
+    Examples
+    --------
+    >>> names = np.array(["rose"])
+    >>> table = EmbeddingTable(np.ones((1, 1), np.float32), names, names, names, names, "builtin", "0123")
+    >>> table.labels
+    array(['rose'], dtype='<U4')
     """
 
     rows: Floats
@@ -54,6 +61,16 @@ def write_table(path: str | os.PathLike[str], table: EmbeddingTable, *, force: b
     """Write `table` to `path`, and replace an old table in one step. Equal tables give equal bytes.
 
     `force` replaces a file that is not a table.
+
+    Examples
+    --------
+    >>> from hycal.embedding import read_table
+    >>> names = np.array(["rose"])
+    >>> table = EmbeddingTable(np.ones((1, 1), np.float32), names, names, names, names, "builtin", "0123")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_table(Path(folder) / "flowers.npz", table)
+    ...     read_table(Path(folder) / "flowers.npz", fingerprint="0123").encoder
+    'builtin'
     """
     target = Path(path)
     _check_target(target, force)
@@ -109,7 +126,15 @@ def write_skipped(table: Path, skipped: Sequence[Skipped], *, force: bool = Fals
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
-    """Return whether the file at `path` is a table of embeddings, by the names of its arrays."""
+    """Return whether the file at `path` is a table of embeddings, by the names of its arrays.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(Path(folder) / "other.npz", x=[1])
+    ...     is_table(Path(folder) / "other.npz")
+    False
+    """
     try:
         with zipfile.ZipFile(path) as file:
             return {"rows.npy", "encoder.npy", "fingerprint.npy"} <= set(file.namelist())
@@ -125,6 +150,15 @@ def read_table(path: str | os.PathLike[str], *, fingerprint: str | None = None) 
     path : path
     fingerprint : str, optional
         The space of the caller; a table from another space is an error.
+
+    Examples
+    --------
+    >>> from hycal import HyCalError
+    >>> try:
+    ...     read_table("missing.npz")
+    ... except HyCalError as error:
+    ...     print("missing.npz" in str(error))
+    True
     """
     try:
         file = load_arrays(path)

@@ -72,6 +72,12 @@ class EncoderSpec:
         Smallest accepted cosine to the golden vectors.
     openvino_group : int or None
         Channels that share a scale when OpenVINO quantises activations; None if the entry does not run on OpenVINO.
+
+    Examples
+    --------
+    >>> builtin = next(spec for spec in list_encoders() if spec.name == "builtin")
+    >>> builtin.kind, builtin.dimension
+    ('bundled', 512)
     """
 
     name: str

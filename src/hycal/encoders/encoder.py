@@ -34,6 +34,13 @@ class Encoder(Protocol):
         fingerprints are equal.
     has_text : bool
         Whether `encode_texts` works.
+
+    Examples
+    --------
+    >>> from hycal.encoders import load_encoder
+    >>> encoder = load_encoder("builtin")
+    >>> isinstance(encoder, Encoder), encoder.dimension, encoder.has_text
+    (True, 512, False)
     """
 
     name: str

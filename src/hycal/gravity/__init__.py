@@ -2,6 +2,12 @@
 
 `bench` and `commands` may import it; it imports `classifiers`, `base`, `state` and below.
 It never reads images or files, and never changes the model that it measures.
+
+Examples
+--------
+>>> from hycal.gravity import CLAIMS
+>>> all(sign in (-1, 1) for sign in CLAIMS.values())
+True
 """
 
 from hycal.gravity.drift import Drift

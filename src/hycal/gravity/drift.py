@@ -30,7 +30,14 @@ from hycal.validation import Doubles, Floats
 
 @dataclass(frozen=True)
 class Drift:
-    """Shares of one domain's images, and the shift of its scores; NaN where nothing was asked or there is one class."""
+    """Shares of one domain's images, and the shift of its scores; NaN where nothing was asked or there is one class.
+
+    Examples
+    --------
+    >>> drift = Drift(alone=0.9, together=0.8, captured=0.1, drifted=0.1, gained=0.0, shift=-0.2)
+    >>> round(drift.alone - drift.together, 2)
+    0.1
+    """
 
     alone: float
     together: float

@@ -32,6 +32,11 @@ class Variety:
         Rényi entropy of order two of the spectrum, in nats.
     spread : float
         Trace of the covariance: mean squared distance to the mean; n/(n - 1) at most for unit embeddings.
+
+    Examples
+    --------
+    >>> Variety(entropy=1.5, spread=0.3).spread
+    0.3
     """
 
     entropy: float

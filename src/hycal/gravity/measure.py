@@ -47,6 +47,13 @@ class Gravity:
     varieties : tuple of Variety
         Entropy and spread of what was learned of each domain.
     drifts : tuple of Drift
+
+    Examples
+    --------
+    >>> from hycal import NCM
+    >>> classifier = NCM().partial_fit([[1.0, 0.0]], ["cat"], domain="pet").partial_fit([[0.0, 1.0]], ["oak"], domain="tree")
+    >>> measure(classifier, [[0.9, 0.1], [0.1, 0.9]], ["cat", "oak"]).domains
+    ('pet', 'tree')
     """
 
     method: str
@@ -172,7 +179,16 @@ def measure(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any, *, answ
 
 
 def domain_flow(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any) -> DomainFlow:
-    """Return the flow alone, which costs one prediction. Parameters as `measure`."""
+    """Return the flow alone, which costs one prediction. Parameters as `measure`.
+
+    Examples
+    --------
+    >>> from hycal import NCM
+    >>> classifier = NCM().partial_fit([[1.0, 0.0]], ["cat"], domain="pet").partial_fit([[0.0, 1.0]], ["oak"], domain="tree")
+    >>> domain_flow(classifier, [[0.9, 0.1], [0.8, 0.2]], ["cat", "oak"]).counts
+    array([[1, 0],
+           [1, 0]])
+    """
     rows = check_queries(X, width=classifier.records_.width, owner="gravity")
     return _flow(classifier, np.array(check_labels(y, rows=len(rows))), classifier.predict(rows))
 
@@ -190,7 +206,16 @@ def _flow(classifier: IncrementalClassifier, labels: npt.NDArray[Any], answers: 
 
 
 def pooled(gravities: Sequence[Gravity]) -> Gravity:
-    """Return measurements of the same classes, such as one for each seed, as one: flows summed, the rest means."""
+    """Return measurements of the same classes, such as one for each seed, as one: flows summed, the rest means.
+
+    Examples
+    --------
+    >>> from hycal import NCM
+    >>> classifier = NCM().partial_fit([[1.0, 0.0]], ["cat"], domain="pet").partial_fit([[0.0, 1.0]], ["oak"], domain="tree")
+    >>> once = measure(classifier, [[0.9, 0.1]], ["cat"])
+    >>> pooled([once, once]).flow.counts[0]
+    array([2, 0])
+    """
     first = gravities[0]
     varieties = zip(*(one.varieties for one in gravities), strict=True)
     drifts = zip(*(one.drifts for one in gravities), strict=True)
@@ -223,6 +248,13 @@ def uncalibrated(classifier: IncrementalClassifier) -> IncrementalClassifier:
     """Return a model of the same samples that scores classes by direction alone: the state before calibration.
 
     That is the method with the parameters of `direction_only`, or the nearest class mean.
+
+    Examples
+    --------
+    >>> from hycal import HyCal
+    >>> classifier = HyCal(fusion="image").fit([[1.0, 0.0], [0.0, 1.0]], ["cat", "dog"])
+    >>> uncalibrated(classifier).metric
+    'cosine'
     """
     if classifier.direction_only is not None:
         plain = copy.copy(classifier)
@@ -237,6 +269,13 @@ def measure_calibration(classifier: IncrementalClassifier, X: npt.ArrayLike, y: 
 
     Parameters as `measure`. A model with a class without samples has no state before calibration, since that class has
     no mean direction.
+
+    Examples
+    --------
+    >>> from hycal import HyCal
+    >>> classifier = HyCal(fusion="image").fit([[1.0, 0.0], [0.0, 1.0]], ["pet/cat", "tree/oak"])
+    >>> sorted(measure_calibration(classifier, [[0.9, 0.1]], ["pet/cat"]))
+    ['after', 'before']
     """
     after = measure(classifier, X, y)
     if not classifier.counts_.all():

@@ -2,6 +2,12 @@
 
 `serve` and `commands` import it.
 It never prints, never parses a command line, and never speaks HTTP.
+
+Examples
+--------
+>>> from hycal.project import DEFAULT_METHOD, LENGTH, UNDO_DEPTH
+>>> DEFAULT_METHOD, LENGTH, UNDO_DEPTH
+('HierarchicalHyCal', 1000, 20)
 """
 
 from hycal.project.changes import Arrival, Receipt

@@ -24,7 +24,14 @@ from hycal.validation import Floats, Label, ModelKind, check_label, check_mergea
 
 @dataclass(frozen=True)
 class Arrival:
-    """An image to learn, embedded, with its label `domain/class`."""
+    """An image to learn, embedded, with its label `domain/class`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Arrival("flower/rose", Example(np.array([1.0, 0.0], np.float32), name="1.jpg")).label
+    'flower/rose'
+    """
 
     label: str
     example: Example
@@ -49,6 +56,11 @@ class Receipt:
         Classes that were added, changed or removed.
     change : str
         What names the change in the history, see `HistoryEntry.id`; "" if nothing was changed.
+
+    Examples
+    --------
+    >>> Receipt("rename", "flower to plant", before="0a", after="1b", images={}).undoable
+    True
     """
 
     action: str

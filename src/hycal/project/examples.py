@@ -29,6 +29,11 @@ class Example:
         Name of its file.
     thumbnail : bytes
         A small JPEG of it, or b"".
+
+    Examples
+    --------
+    >>> Example(np.array([1.0, 0.0], np.float32), key=b"12", name="1.jpg").identity
+    b'12'
     """
 
     row: Floats
@@ -44,7 +49,14 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class ClassExamples:
-    """The examples of one class, in the canonical order of their rows, with its domain and text embedding."""
+    """The examples of one class, in the canonical order of their rows, with its domain and text embedding.
+
+    Examples
+    --------
+    >>> rose = Example(np.array([1.0, 0.0], np.float32), name="1.jpg")
+    >>> [example.name for example in ClassExamples.of("flower", [rose]).examples]
+    ['1.jpg']
+    """
 
     domain: str
     examples: tuple[Example, ...]

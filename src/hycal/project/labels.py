@@ -12,7 +12,13 @@ LONGEST_NAME = 200
 
 
 def class_label(domain: str, name: str) -> str:
-    """Return the label of a class: `domain/class`."""
+    """Return the label of a class: `domain/class`.
+
+    Examples
+    --------
+    >>> class_label("flower", "rose")
+    'flower/rose'
+    """
     return f"{domain}/{name}"
 
 

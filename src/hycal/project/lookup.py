@@ -20,7 +20,13 @@ _SHORTEST_HASH = 8
 
 @dataclass(frozen=True)
 class Target:
-    """What a name refers to: its kind, its full name, and its images, as identities by label."""
+    """What a name refers to: its kind, its full name, and its images, as identities by label.
+
+    Examples
+    --------
+    >>> Target("class", "flower/rose", {"flower/rose": (b"12",)}).name
+    'flower/rose'
+    """
 
     kind: TargetKind
     name: str
@@ -32,6 +38,16 @@ def find(state: State, name: str) -> Target:
 
     The name of a class is `domain/class`, or the class alone if nothing else has that name. The name of a domain may
     end in a slash. The name of an image is its content hash, at least 8 hexadecimal digits of it, or its file name.
+
+    Examples
+    --------
+    >>> from hycal import HyCalError
+    >>> from hycal.project import Space, empty_state
+    >>> try:
+    ...     find(empty_state(Space("builtin", None, 512), has_text=False), "rose")
+    ... except HyCalError as error:
+    ...     print("rose" in str(error))
+    True
     """
     found = look_up(state, name)
     if found is None:
@@ -51,7 +67,18 @@ def look_up(state: State, name: str) -> Target | None:
 
 
 def find_class(state: State, name: str) -> Target:
-    """Return the class called `name`."""
+    """Return the class called `name`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hycal.project import Arrival, Example, Space, empty_state
+    >>> from hycal.project.changes import learn
+    >>> arrival = Arrival("flower/rose", Example(np.array([1.0, 0.0], np.float32), name="1.jpg"))
+    >>> state, _ = learn(empty_state(Space("mine", None, 2), has_text=False), [arrival])
+    >>> find_class(state, "rose").name
+    'flower/rose'
+    """
     found = look_up_class(state, name)
     if found is None:
         raise HyCalError(f"There is no class {name!r} in this model.{_guess(state, name)}")

@@ -36,6 +36,12 @@ def empty_state(
         One of `METHODS`, in any case; by default the paper's.
     parameters : mapping, optional
         Parameters of the method; by default its own.
+
+    Examples
+    --------
+    >>> state = empty_state(Space("builtin", None, 512), has_text=False, method="ncm")
+    >>> type(state.classifier).__name__, state.version
+    ('NCM', 0)
     """
     kind = METHODS.find(method)
     classifier = _method(kind, {**({} if has_text else kind.without_text or {}), **(parameters or {})})

@@ -135,6 +135,17 @@ def load(path: str | os.PathLike[str]) -> IncrementalClassifier:
     ------
     ModelFileError
         The file is missing, malformed, or of a newer format. Nothing in it is executed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hycal import NCM, load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "animals.safetensors"
+    ...     NCM().fit([[1.0, 0.0], [0.0, 1.0]], ["cat", "dog"]).save(path)
+    ...     load(path).predict([[0.9, 0.1]])
+    array(['cat'], dtype='<U3')
     """
     if journal_of(Path(path)).exists():  # it has changes that are not in the file
         return Project(path).state.classifier

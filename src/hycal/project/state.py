@@ -54,6 +54,11 @@ class HistoryEntry:
         undo, what `redo` needs; the next change other than undo and redo removes it.
     number : int
         Which change of the project it was, from 1: the version after it.
+
+    Examples
+    --------
+    >>> HistoryEntry("2026-01-01T00:00:00+00:00", "learn", "2 images", before="0a", after="1b" * 32, number=7).id
+    '7-1b1b1b1b1b1b'
     """
 
     when: str
@@ -157,7 +162,13 @@ Changes = Mapping[Label, ClassExamples | None]
 
 @dataclass(frozen=True)
 class Space:
-    """The space of the embeddings: name and fingerprint of the encoder, and the number of dimensions."""
+    """The space of the embeddings: name and fingerprint of the encoder, and the number of dimensions.
+
+    Examples
+    --------
+    >>> Space("builtin", None, 512).dimension
+    512
+    """
 
     name: str
     fingerprint: str | None
@@ -178,6 +189,12 @@ class State:
         Oldest first.
     version : int
         Number of changes so far; an undo is a change.
+
+    Examples
+    --------
+    >>> from hycal.project import empty_state
+    >>> empty_state(Space("builtin", None, 512), has_text=False).labels
+    ()
     """
 
     classifier: IncrementalClassifier
@@ -285,7 +302,15 @@ class State:
 
 
 def lost_images(before: State, after: State) -> set[bytes]:
-    """Return the identities of the images that `before` has, in its model or undo data, and `after` has not."""
+    """Return the identities of the images that `before` has, in its model or undo data, and `after` has not.
+
+    Examples
+    --------
+    >>> from hycal.project import empty_state
+    >>> state = empty_state(Space("builtin", None, 512), has_text=False)
+    >>> lost_images(state, state)
+    set()
+    """
     return _held(before) - _held(after)
 
 

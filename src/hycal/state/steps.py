@@ -13,7 +13,15 @@ from hycal.validation import Doubles, Floats, Label
 
 @dataclass(frozen=True, eq=False)
 class LearningStep:
-    """The arguments of one `partial_fit`."""
+    """The arguments of one `partial_fit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> step = LearningStep(np.eye(2), ("cat", "dog"), "pet", {})
+    >>> step.rows([1]).y
+    ('dog',)
+    """
 
     X: Doubles
     y: tuple[Label, ...]

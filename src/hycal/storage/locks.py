@@ -24,7 +24,14 @@ _HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}  # errors of systems for
 
 
 class LockedError(HyCalError):
-    """Another process, or another thread, is changing the project."""
+    """Another process, or another thread, is changing the project.
+
+    Examples
+    --------
+    >>> from hycal import HyCalError
+    >>> issubclass(LockedError, HyCalError)
+    True
+    """
 
 
 @contextlib.contextmanager

@@ -2,6 +2,12 @@
 
 Tests and other packages import it; nothing in hycal but the benchmark does.
 It never needs real data.
+
+Examples
+--------
+>>> from hycal.testing import LAWS
+>>> "forgetting" in LAWS
+True
 """
 
 from hycal.state.steps import LearningStep

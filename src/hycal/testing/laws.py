@@ -31,7 +31,13 @@ _ROUNDED = 1e-2  # likewise, for embeddings that were themselves rounded
 
 
 class BrokenLawError(AssertionError):
-    """A classifier does not keep a law."""
+    """A classifier does not keep a law.
+
+    Examples
+    --------
+    >>> issubclass(BrokenLawError, AssertionError)
+    True
+    """
 
 
 def check_laws(classifier: IncrementalClassifier, stream: Stream | None = None) -> None:
@@ -43,6 +49,11 @@ def check_laws(classifier: IncrementalClassifier, stream: Stream | None = None) 
         Its parameters are used; it is cloned, never fitted.
     stream : Stream, optional
         Three domains with 1 to 6 shots by default.
+
+    Examples
+    --------
+    >>> from hycal import NCM
+    >>> check_laws(NCM())
     """
     stream = stream or Stream.synthetic(0, shots=[[3, 1, 4], [2, 6], [5]], width=16)
     for name, law in LAWS.items():

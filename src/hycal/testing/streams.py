@@ -14,7 +14,14 @@ from hycal.validation import Doubles, Label
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Learning steps, one domain each, and queries from the same classes."""
+    """Learning steps, one domain each, and queries from the same classes.
+
+    Examples
+    --------
+    >>> stream = Stream.synthetic(0, shots=[[2, 3], [4]], width=8)
+    >>> [len(step.y) for step in stream.steps]
+    [5, 4]
+    """
 
     steps: tuple[LearningStep, ...]
     queries: Doubles
@@ -62,7 +69,15 @@ class Stream:
 
 
 def learn(classifier: Any, steps: Sequence[LearningStep]) -> Any:
-    """Have `classifier` learn the steps in order; returns it."""
+    """Have `classifier` learn the steps in order; returns it.
+
+    Examples
+    --------
+    >>> from hycal import NCM
+    >>> stream = Stream.synthetic(0, shots=[[2, 3], [4]], width=8)
+    >>> len(learn(NCM(), stream.steps).classes_)
+    3
+    """
     for step in steps:
         classifier.partial_fit(step.X, list(step.y), domain=step.domain, text=step.text)
     return classifier

@@ -24,6 +24,17 @@ def read_dataset(name: str, root: str | os.PathLike[str]) -> ImageSet:
     """Return the data set `name`, whose files are somewhere below `root`.
 
     CoOp's split is used where its file is below `root`, as in the paper; else the split of the publisher.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from hycal import HyCalError
+    >>> with tempfile.TemporaryDirectory() as empty:
+    ...     try:
+    ...         read_dataset("eurosat", empty)
+    ...     except HyCalError as error:
+    ...         print("hycal data fetch" in str(error))
+    True
     """
     spec = find_dataset(name)
     base = Path(root)
