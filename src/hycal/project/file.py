@@ -30,7 +30,7 @@ from hycal.validation import Floats, Label, check_label, check_one_kind
 def project_content(state: State) -> Content:
     """Return the content of the file of a project."""
     classifier = state.classifier
-    parameters = classifier.get_params(deep=False)
+    parameters = classifier.stored_parameters
     model = content_of(
         classifier.records_, type(classifier).__name__, parameters, classifier.encoder_, width=state.space.dimension
     )
@@ -70,7 +70,7 @@ def _entry_json(entry: HistoryEntry, pool: Pool) -> dict[str, Any]:
         plain["undo"] = {"shelves": classes, "memo": dict(entry.undo.memo)}
         method = entry.undo.method
         if method is not None:
-            plain["undo"]["method"] = [type(method).__name__, method.get_params(deep=False)]
+            plain["undo"]["method"] = [type(method).__name__, method.stored_parameters]
     return plain
 
 
@@ -87,7 +87,7 @@ def state_of(content: Content) -> State:
         name, version = project.get("encoder_name", ""), project.get("version", 0)
         if not isinstance(name, str) or type(version) is not int or version < 0:
             raise TypeError("the encoder's name is not text, or the version is not a number of changes")
-        pool = _pool(content)
+        pool = _pool(content, classifier.views)
         classes = _live(records, pool)
         history = _history(project.get("history", []), pool, version, classifier)
         state = State(classifier, classes, Space(name, classifier.encoder_, width), history, version)
@@ -97,7 +97,7 @@ def state_of(content: Content) -> State:
         raise ModelFileError(
             f"The project in the model file is malformed: {error!r}. Restore it from a copy."
         ) from None
-    complete = content.manifest["parameters"] == classifier.get_params(deep=False)  # else its hash was another one
+    complete = content.manifest["parameters"] == classifier.stored_parameters  # else its hash was another one
     if content.manifest.get("version") == 1 and complete and history and history[-1].after != state.hash:
         raise ModelFileError(  # version 1 has no checksums
             f"The model file is damaged: it holds the model {state.hash}, and its history ends with "
@@ -120,12 +120,12 @@ def _history(
     return history
 
 
-def _pool(content: Content) -> Pool:
+def _pool(content: Content, views: Sequence[int] | None) -> Pool:
     """Return the learned examples and texts, then those of the undo data, in the order of the file."""
     tensors = content.tensors
     samples, texts = tensors["samples"], tensors["texts"]
     retired, retired_texts = (
-        unit_matrix(tensors.get(name, samples[:0]), name, width=samples.shape[1])
+        unit_matrix(tensors.get(name, samples[:0]), name, width=samples.shape[1], views=views)
         for name in ("project.retired_samples", "project.retired_texts")
     )
     return Pool(unpack_examples([*samples, *retired], tensors), [*texts, *retired_texts])
