@@ -1,8 +1,8 @@
 """What to label in a pile, groups among what is unknown, and learning from the pile: python -m benchmarks.pile.
 
 Tables: accuracy on test images and the share of classes found after 1 to 8 labels for each class on average, chosen by
-`hycal.suggest` and by four rivals, on balanced and on Zipf piles of the bundled disciplines and of two ViT-B/32 sets;
-the labels needed for 90% of the accuracy of all labels; `hycal.discover` with 30% of the classes unlearned beside
+`hycal.suggest`, by four rivals and by two oracles, on balanced and on Zipf piles of the bundled disciplines and of two
+ViT-B/32 sets; the labels needed for 90% of the accuracy of all labels; `hycal.discover` with 30% of the classes unlearned beside
 k-means with the true number of groups; whether unlabelled images sharpen the model; how many images `hycal sort` puts
 into wrong folders; whether the accuracy expected of the rest of a pile holds. A star marks what misses its target.
 Cells are kept in --out, so a run that was stopped goes on.
@@ -27,6 +27,7 @@ from benchmarks.pile_problems import (
     SEEDS,
     STRATEGIES,
     Pile,
+    all_labels,
     cells,
     discovery_cells,
     domains,
@@ -63,6 +64,7 @@ def suggestions(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) 
         for name, own in means.items():
             print(f"{name:24}" + "".join(f"{own[m][0]:8.1f} ({own[m][1]:5.1f})" for m in SHOWN if m in own))
         _compare(means)
+        _print_all_labels(kept, piles)
         if kind == "balanced":
             _labels_needed(kept, piles)
 
@@ -85,6 +87,13 @@ def _compare(means: Mapping[str, Curve]) -> None:
             lead, found = (ours[labels][at] - means[rival][labels][at] for at in (0, 1))
             cells.append(f"{lead:+7.1f}{'*' if lead < least else ' '}({found:+5.1f})")
         print(f"{'above ' + rival:24}" + " ".join(cells), flush=True)
+
+
+def _print_all_labels(kept: CellCache, piles: Sequence[Pile]) -> None:
+    """Print the accuracy after all labels, of the piles that each column has."""
+    every = {one.name: kept(f"all/{one.name}", partial(all_labels, one))[0] for one in piles}
+    columns = [[every[one.name] for one in piles if labels in one.budgets()] for labels in SHOWN]
+    print(f"{'all labels':24}" + "".join(f"{np.mean(own):8.1f}{'':8}" for own in columns if own), flush=True)
 
 
 def _labels_needed(kept: CellCache, piles: Sequence[Pile]) -> None:

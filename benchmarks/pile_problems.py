@@ -1,7 +1,11 @@
 """Piles for `benchmarks.pile`: images of one discipline without labels, and rivals that choose what to label.
 
 A balanced pile has 80% of the images of each class, drawn by seed. In a Zipf pile the class of rank r, by seed, has 1/r
-of the images of the first, and at least one. A person labels C images in each round, C being the number of classes.
+of the images of the first, and at least one. A person labels C images, C being the number of classes, and the model
+learns after each quarter of that. Test images are those of the discipline, about as many of each class.
+
+Two oracles know the label of every image before they choose: they take each class in turn, any image of it or its most
+typical ones. They show what a choice without labels can hope for.
 """
 
 from __future__ import annotations
@@ -86,7 +90,7 @@ Strategy = Callable[[Pile, list[int], int], list[int]]  # pile, rows labelled so
 
 
 def ours(pile: Pile, labelled: list[int], labels: int) -> list[int]:
-    """`hycal.suggest`, C images in each round."""
+    """`hycal.suggest`, C images at first and then a quarter of that in each round."""
     for count in _rounds(pile, labelled, labels):
         classifier = pile.learned(labelled) if labelled else None
         labelled = labelled + suggest(pile.X, count, classifier).tolist()
@@ -110,7 +114,7 @@ def k_means_medoids(pile: Pile, labelled: list[int], labels: int) -> list[int]:
 
 
 def margin(pile: Pile, labelled: list[int], labels: int) -> list[int]:
-    """The least margin of the two best classes, C images in each round; the first round is drawn evenly."""
+    """The least margin of the two best classes, in the same rounds; the first is drawn evenly."""
     for count in _rounds(pile, labelled, labels):
         if not labelled:
             labelled = at_random(pile, [], count)
@@ -135,9 +139,31 @@ def core_set(pile: Pile, labelled: list[int], labels: int) -> list[int]:
 def _rounds(pile: Pile, labelled: list[int], labels: int) -> Iterator[int]:
     have = len(labelled)
     while have < labels:
-        count = min(pile.classes, labels - have)
+        count = min(max(1, pile.classes // 4) if have else pile.classes, labels - have)
         yield count
         have += count
+
+
+def any_of_each_class(pile: Pile, labelled: list[int], labels: int) -> list[int]:
+    """Each class in turn, any image of it."""
+    rng = np.random.default_rng([pile.seed, 98])
+    return [int(row) for own, count in _in_turn(pile, labels) for row in rng.permutation(own)[:count]]
+
+
+def typical_of_each_class(pile: Pile, labelled: list[int], labels: int) -> list[int]:
+    """Each class in turn, the images of it that cover it best."""
+    return [int(own[at]) for own, count in _in_turn(pile, labels) for at in suggest(pile.X[own], count)]
+
+
+def _in_turn(pile: Pile, labels: int) -> Iterator[tuple[Rows, int]]:
+    """Yield the rows of each class, and how many of them are labelled if classes take turns, the largest first."""
+    names, counts = np.unique(pile.y, return_counts=True)
+    turns = np.concatenate([np.arange(count) for count in counts])
+    classes = np.repeat(np.arange(len(names)), counts)
+    taken = classes[np.lexsort((-counts[classes], turns))[:labels]]
+    for name, count in zip(names, np.bincount(taken, minlength=len(names)), strict=True):
+        if count:
+            yield np.flatnonzero(pile.y == name), int(count)
 
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -146,6 +172,8 @@ STRATEGIES: Mapping[str, Strategy] = {
     "k-means medoids": k_means_medoids,
     "margin": margin,
     "core-set": core_set,
+    "oracle: any of each": any_of_each_class,
+    "oracle: typical": typical_of_each_class,
 }
 
 
@@ -159,9 +187,14 @@ def cells(pile: Pile, strategy: Strategy) -> list[float]:
     return measured
 
 
+def all_labels(pile: Pile) -> list[float]:
+    """Return the accuracy after all labels of the pile."""
+    return [pile.domain.accuracy(pile.learned(np.arange(len(pile.y))))]
+
+
 def labels_needed(pile: Pile, strategy: Strategy) -> list[float]:
     """Return how many labels for each class give 90% of the accuracy of all labels, by linear interpolation."""
-    wanted = _SHARE * pile.domain.accuracy(pile.learned(np.arange(len(pile.y))))
+    wanted = _SHARE * all_labels(pile)[0]
     labelled: list[int] = []
     last = 0.0
     for labels in range(1, len(pile.y) // pile.classes + 1):

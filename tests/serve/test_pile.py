@@ -9,14 +9,17 @@ import os
 import time
 import zipfile
 
+import numpy as np
 import pytest
 from PIL import Image
 
+from hycal.embedding.cache import EmbeddingCache
 from hycal.errors import HyCalError
 from hycal.project import Project, empty_state
 from hycal.project.encoder import encoder_space
 from hycal.serve.pile.images import ImagePile, PileLimits
 from hycal.serve.pile.leases import MOST_PEOPLE, Leases
+from hycal.serve.pile.rows import CachedRows
 from hycal.serve.service import Service
 from tests.support.encoders import ColourEncoder, TinyEncoder
 from tests.support.files import tree
@@ -356,3 +359,63 @@ def test_another_encoder_embeds_the_pile_again(client, service):
     assert rows.shape == (24, 48)
     assert len(service.pile.view().images) == 24
     assert (rows < 0).any()  # colours have no negative numbers
+
+
+class CountingEncoder(ColourEncoder):
+    """Counts the images that it embeds."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def encode(self, batch):
+        self.count += len(batch)
+        return super().encode(batch)
+
+
+def serve_folder(tmp_path, folder, encoder):
+    project = Project(tmp_path / "m.hycal", empty_state(encoder_space(encoder), has_text=False), journal=True)
+    return client_of(Service(project, encoder, pile=ImagePile(folder)))
+
+
+def rows_in(cache) -> set[bytes]:
+    with EmbeddingCache.of(ColourEncoder(), cache) as kept:
+        return kept.known()
+
+
+def test_a_folder_is_embedded_once_and_not_again_after_a_restart(tmp_path, folder, cache):
+    encoders = [CountingEncoder(), CountingEncoder()]
+    for encoder in encoders:
+        with serve_folder(tmp_path, folder, encoder) as client:
+            assert embedded(client)["embedded"] == 24
+    assert [encoder.count for encoder in encoders] == [24, 0]
+    assert {key.hex() for key in rows_in(cache)} == set(colours())
+
+
+def test_what_is_forgotten_for_good_is_not_in_the_cache_when_the_server_ends(tmp_path, folder, cache):
+    with serve_folder(tmp_path, folder, CountingEncoder()) as client:
+        embedded(client)
+        (receipt,) = label(client, colours(), 1)
+        image = receipt["answer"]["image"]
+        assert client.post("/api/forget", json={"image": image, "for_good": True}).status_code == 200
+    assert len(rows_in(cache)) == 23 and bytes.fromhex(image) not in rows_in(cache)
+
+
+def test_rows_that_wait_for_the_cache_can_be_forgotten(cache):
+    keys, rows = [b"a" * 32, b"b" * 32], np.eye(2, 48, dtype=np.float32)
+    waiting = CachedRows.of(ColourEncoder())
+    waiting.add(keys, rows)
+    assert np.array_equal(waiting.get(keys[::-1]), rows[::-1]) and not rows_in(cache)
+    waiting.forget(keys[:1])
+    waiting.close()
+    assert rows_in(cache) == {keys[1]}
+
+
+def test_a_cache_that_cannot_be_used_stops_no_pile(tmp_path, folder, cache):
+    cache.write_text("no folder")
+    with serve_folder(tmp_path, folder, CountingEncoder()) as client:
+        assert embedded(client)["embedded"] == 24
+
+
+def test_what_was_dropped_stays_out_of_the_cache(client, cache):
+    drop(client)
+    assert not cache.exists()

@@ -27,7 +27,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from hycal.base import IncrementalClassifier
-from hycal.pile.clusters import canonical_order
+from hycal.pile.distances import canonical_order
 from hycal.state.records import Records
 from hycal.uncertainty.unknown import check_share, rejected
 from hycal.validation import Doubles, Floats, check_samples

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
-from hycal.pile.clusters import near_distance
+from hycal.pile.distances import near_distance
 from hycal.uncertainty.near_duplicates import groups_within
 from hycal.uncertainty.unknown import rejected
 from hycal.validation import Doubles, Floats, Label

@@ -7,8 +7,8 @@ An image covers its neighbours. The coverage of a pile by a set S of labelled an
 and each suggestion is the image that adds most to it (greedy facility location: submodular, so within 63% of the best
 set). Labelled images cover already, so what is suggested is new, and no near-duplicate of anything labelled or
 suggested. The weight w_i is the doubt of the model about an image, 1 minus the margin of its two best classes, and 1
-where it fits no class. Without a model all weights are 1, and only the medoids of k-means with k = `most` are
-candidates: the first labels should be typical images.
+where it fits no class. Without a model all weights are 1, so the first labels are typical images of the largest parts
+of the pile.
 
     symbol    meaning
     x         unit embeddings of the crowd: the pile, or 8,192 images of it, drawn by their weights
@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
-from hycal.pile.clusters import canonical_order, k_means, mean_distance, medoids, near_distance
+from hycal.pile.distances import canonical_order, mean_distance, near_distance
 from hycal.uncertainty.unknown import rejected
 from hycal.validation import Doubles, Floats, check_samples
 
@@ -70,10 +70,7 @@ def suggest(X: npt.ArrayLike, most: int, classifier: IncrementalClassifier | Non
         learned.records_.check_samples("say which images are unlike the learned ones")
         for record in learned.records_.ordered:
             covering.cover(record.samples.rows)
-        return order[crowd[covering.pick(most, np.arange(len(x)))]]
-    first = covering.pick(most, medoids(x, k_means(x, min(most, len(x)))))
-    rest = covering.pick(most - len(first), np.arange(len(x))) if len(first) < most else first[:0]
-    return order[crowd[np.concatenate([first, rest])]]
+    return order[crowd[covering.pick(most)]]
 
 
 def _doubt(classifier: IncrementalClassifier, rows: Floats) -> Doubles:
@@ -118,12 +115,12 @@ class _Covering:
         np.maximum(self._covered, np.exp((cosines - 1.0) / self._reach), out=self._covered)
         self._free &= cosines < 1.0 - self._near
 
-    def pick(self, most: int, candidates: Rows) -> Rows:
-        """Return up to `most` candidates, each adding the most to the coverage by all before it, and cover by them.
+    def pick(self, most: int) -> Rows:
+        """Return up to `most` images, each adding the most to the coverage by all before it, and cover by them.
 
-        What an image adds never grows, so a candidate whose last known gain is below another's new gain can wait.
+        What an image adds never grows, so one whose last known gain is below another's new gain can wait.
         """
-        heap = [(-gain, int(row)) for gain, row in zip(self._gains(candidates), candidates, strict=True)]
+        heap = [(-gain, row) for row, gain in enumerate(self._gains())]
         heapq.heapify(heap)
         picked: list[int] = []
         while heap and len(picked) < most:
@@ -142,10 +139,10 @@ class _Covering:
     def _gain(self, cosines: Floats) -> float:
         return float(self._weights @ np.maximum(np.exp((cosines - 1.0) / self._reach) - self._covered, 0.0))
 
-    def _gains(self, candidates: Rows) -> list[float]:
+    def _gains(self) -> list[float]:
         gains: list[float] = []
-        for start in range(0, len(candidates), _AT_ONCE // 4):
-            part = self._x @ self._x[candidates[start : start + _AT_ONCE // 4]].T
+        for start in range(0, len(self._x), _AT_ONCE // 4):
+            part = self._x @ self._x[start : start + _AT_ONCE // 4].T
             part = np.exp((part - 1.0) / self._reach) - self._covered[:, None]
             gains += (self._weights @ np.maximum(part, 0.0, out=part)).tolist()
         return gains

@@ -263,6 +263,7 @@ class Service:
 
         def erase(lost: set[bytes]) -> None:
             forgotten.update(lost)
+            self.pile.drop(lost)  # before the cache: else the pile might write them again
             forget_images(embeddings_folder(), lost)
 
         try:

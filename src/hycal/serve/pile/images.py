@@ -1,7 +1,7 @@
 """The images of a pile: files of the folder that `hycal serve --pile` names, or images that clients dropped.
 
 Dropped images are kept in a folder of temporary files until the server ends. All are embedded in the background, those
-of a folder in an order that is spread over it, so that the first ones stand for all.
+of a folder in an order that is spread over it, so that the first ones stand for all, and through the embedding cache.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from hycal.project import Example
 from hycal.project.labels import LONGEST_NAME
 from hycal.project.learner import Learner
 from hycal.serve.pile.files import PileFile, PileSource, files_of, remove, spread
+from hycal.serve.pile.rows import CachedRows
 from hycal.validation import Floats
 
 MOST_SKIPPED = 1000  # files that are named with the reason; the others are counted
@@ -97,6 +98,7 @@ class ImagePile:
         self.limits = limits or PileLimits()
         self._lock = threading.Lock()
         self._learner: Learner | None = None
+        self._rows: CachedRows | None = None
         self._started = False
         self._working: Future[None] | None = None
         self._remove_dropped: weakref.finalize[..., ImagePile] | None = None  # of the temporary files, also at exit
@@ -130,10 +132,10 @@ class ImagePile:
         self._go_on()
 
     def stop(self) -> None:
-        """Embed nothing more, and wait for the batch at hand."""
-        self._started, working = False, self._working
-        if working is not None:
-            wait([working])
+        """Embed nothing more; wait for the batch at hand, and until the cache has its rows."""
+        self._started = False
+        if self._learner is not None:
+            wait([thread_pool(1, "hycal-pile").submit(int)])  # comes after all that was submitted before
 
     def use(self, learner: Learner) -> None:
         """Embed by `learner` from now on; what another one embedded is embedded again."""
@@ -196,6 +198,8 @@ class ImagePile:
         """Remove images that were forgotten for good, copies that wait too; the files of a folder stay on the disk."""
         with self._lock:
             self._forgotten.update(keys)
+            if self._rows is not None:
+                self._rows.forget(keys)
             lost = [image for image in self._images if image.key in keys]
             if not lost:
                 return
@@ -259,23 +263,63 @@ class ImagePile:
                 self._working = thread_pool(1, "hycal-pile").submit(self._embed_all)
 
     def _embed_all(self) -> None:
-        while True:
-            with self._lock:
-                learner, self._problem = self._learner, ""
-                files = [self._waiting.popleft() for _ in range(min(_AT_ONCE, len(self._waiting)))]
-                self._embedding = files
-                if not files or learner is None or not self._started:
-                    self._waiting.extendleft(reversed(files))
-                    self._embedding, self._working = (), None
+        used: Learner | None = None
+        try:
+            while (batch := self._next_batch()) is not None:
+                files, learner = batch
+                if learner is not used:
+                    self._open_rows(learner)
+                    used = learner
+                if not self._embedded(files, learner):
                     return
+        finally:
+            self._close_rows()
+
+    def _next_batch(self) -> tuple[list[PileFile], Learner] | None:
+        """Return the files to embed next, and by whom; None if there is nothing to do."""
+        with self._lock:
+            learner, self._problem = self._learner, ""
+            if not self._waiting or learner is None or not self._started:
+                self._embedding, self._working = (), None
+                return None
+            files = [self._waiting.popleft() for _ in range(min(_AT_ONCE, len(self._waiting)))]
+            self._embedding = files
+            return files, learner
+
+    def _open_rows(self, learner: Learner) -> None:
+        """Use the embedding cache for the files of a folder; what was dropped is kept nowhere."""
+        self._close_rows()
+        if self.folder is not None and learner.encoder is not None:
+            rows = CachedRows.of(learner.encoder)
+            with self._lock:
+                self._rows = rows
+                if rows is not None:
+                    rows.forget(self._forgotten)
+
+    def _close_rows(self) -> None:
+        rows = self._rows
+        if rows is not None:
+            rows.close()
+            with self._lock:
+                self._rows = None
+
+    def _embedded(self, files: list[PileFile], learner: Learner) -> bool:
+        """Embed files, without the cache if that fails; return False if they cannot be embedded now."""
+        try:
             try:
                 self._embed(files, learner)
-            except (HyCalError, OSError) as error:
-                with self._lock:
-                    if self._embedding is files:
-                        self._waiting.extendleft(reversed(files))
-                        self._embedding, self._problem, self._working = (), str(error), None
-                return
+            except HyCalError:
+                if self._rows is None:
+                    raise
+                self._close_rows()
+                self._embed(files, learner)
+        except (HyCalError, OSError) as error:
+            with self._lock:
+                if self._embedding is files:
+                    self._waiting.extendleft(reversed(files))
+                    self._embedding, self._problem, self._working = (), str(error), None
+            return False
+        return True
 
     def _embed(self, files: list[PileFile], learner: Learner) -> None:
         limits = self.limits
@@ -283,6 +327,7 @@ class ImagePile:
         found = learner.embed(
             sources,
             names=[file.name for file in files],
+            store=self._rows,
             most_pixels=limits.image_pixels,
             preparing=isolated(),
         )
