@@ -57,11 +57,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def served(model: Path, *, first: str = "") -> Iterator[Served]:
+def served(model: Path, *options: str, first: str = "") -> Iterator[Served]:
     """Run `hycal serve` on a free port until the end of the block; `first` is Python that its process runs before."""
     port = free_port()
     program = f"{first}\nfrom hycal.cli import app\napp()"
-    command = [sys.executable, "-c", program, "serve", str(model), "--port", str(port)]
+    command = [sys.executable, "-c", program, "serve", str(model), "--port", str(port), *options]
     log = model.with_name("server.log")
     with log.open("w") as errors, subprocess.Popen(command, stderr=errors) as process:
         try:

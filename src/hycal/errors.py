@@ -41,6 +41,10 @@ class StorageError(HyCalError):
     """A file that the system does not let us write: no room, no permission. It is as it was."""
 
 
+class ReadOnlyError(HyCalError):
+    """A change to a model that was opened to be read only."""
+
+
 class MovedOnError(HyCalError):
     """A change that was meant for a model which is not the newest any more."""
 

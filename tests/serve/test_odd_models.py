@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
 from hycal import METHODS, NCM, HyCal
 from hycal.project import Project
+from hycal.project.sealed import seal
+from hycal.serve.pile.images import ImagePile
 from hycal.serve.service import Service
 from tests.support.encoders import ColourEncoder
-from tests.support.services import client_of, files, picture
+from tests.support.services import client_of, files, new_service, picture, teach
 
 READS = ("info", "classes", "accuracy", "map", "history")
 
@@ -54,6 +58,27 @@ def test_the_map_of_a_sealed_model_counts_images_and_shows_none(tmp_path):
         ("a/y", 2, None),
         ("a/z", 2, None),
     ]
+
+
+def test_a_sealed_model_has_a_pile_with_groups_and_says_that_its_accuracy_is_not_measured(tmp_path):
+    pile = tmp_path / "pile"
+    pile.mkdir()
+    for colour in ("red", "green", "grey"):
+        for number in range(4):
+            (pile / f"{colour}-{number}.png").write_bytes(picture(colour, number))
+    with client_of(new_service(tmp_path / "open.hycal")) as client:
+        teach(client)
+    Project.create(tmp_path / "m.hycal", seal(Project(tmp_path / "open.hycal").state))
+    service = Service(Project(tmp_path / "m.hycal"), ColourEncoder(), pile=ImagePile(pile))
+    with client_of(service) as client:
+        assert client.get("/api/accuracy").json()["overall"] is None
+        while client.get("/api/pile").json()["embedded"] < 12:
+            time.sleep(0.02)
+        asked = client.post("/api/pile/next", json={"person": "0" * 32, "most": 6}).json()
+        assert asked["images"]
+        groups = client.get("/api/pile/groups").json()["groups"]
+        grouped = {service.image(image).name.partition("-")[0] for group in groups for image in group["images"]}
+        assert groups and "red" not in grouped  # what fits a class is in no group
 
 
 @pytest.mark.parametrize("method", [NCM, *(METHODS[name] for name in ("SLDA", "FeCAM", "RanPAC"))])

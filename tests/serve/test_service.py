@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import socket
 import time
 import weakref
 from functools import partial
@@ -93,11 +94,12 @@ def test_a_server_searches_garbage_though_commands_do_so_rarely(service, monkeyp
     monkeypatch.setattr(server, "allow_many_files", lambda: None)
     monkeypatch.setattr(server, "keep_one_blas_thread", lambda: None)
     seen = []
-    monkeypatch.setattr(server.uvicorn, "run", lambda *_, **options: seen.append(gc.get_threshold()))
+    monkeypatch.setattr(server.uvicorn.Server, "run", lambda *_, **options: seen.append(gc.get_threshold()))
     before = gc.get_threshold()
     try:
         gc.set_threshold(500_000)
-        server.run(service, Access(), 8000)
+        with socket.socket() as door, pytest.raises(SystemExit):  # nothing was started
+            server.run(service, Access(), door)
     finally:
         gc.set_threshold(*before)
     assert seen[0][0] < 10_000

@@ -1,4 +1,4 @@
-"""`hycal export`: a model's head for programs that do not have hycal."""
+"""`hycal export`: a model for programs that do not have hycal."""
 
 from __future__ import annotations
 
@@ -7,36 +7,46 @@ from typing import Annotated
 
 import typer
 
-from hycal.commands._options import Force, Json, Model
+from hycal.commands._options import Force, Json, Model, Weights
 from hycal.commands._output import confirm, report_errors
 from hycal.errors import HyCalError
 from hycal.escaping import json_text
+from hycal.export.onnx_encoder import exportable
 from hycal.export.onnx_head import export_onnx
 from hycal.project import Project
+from hycal.project.encoder import encoder_of
 
 
 @report_errors
 def export_command(
     model: Model,
     onnx: Annotated[Path, typer.Option("--onnx", help="The .onnx file to write.")],
+    with_encoder: Annotated[bool, typer.Option("--with-encoder", help="Put the image encoder into the graph.")] = False,
+    weights: Weights = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write a model's head as one ONNX graph that gives the same answers.
+    """Write a model as one ONNX graph that gives the same answers.
 
     The graph takes `embeddings`, float32 (n, d), and gives `scores`, `probabilities` and the best `label`. Its metadata
-    names the classes and the fingerprint of the encoder that the embeddings must come from. docs/reference/methods.md
-    says which methods can be exported.
+    names the classes and the fingerprint of the encoder that the embeddings must come from. With --with-encoder it
+    takes `pixels` instead, uint8 (n, side, side, 3): an image that is resized and cropped, from 0 to 255.
+    docs/deploy.md says how, and docs/reference/methods.md which methods can be exported.
 
-    Example: hycal export photos.hycal --onnx photos.onnx
+    Example: hycal export photos.hycal --onnx photos.onnx --with-encoder
     """
     state = Project(model).state
     if not state.classes:
         raise HyCalError(f"{model} has no classes yet, so there is nothing to export. Learn a folder first.")
     if onnx.suffix != ".onnx":
         raise HyCalError(f"--onnx is {onnx}; expected a name that ends in .onnx.")
-    export_onnx(state.classifier, onnx, force=force)
+    if weights is not None and not with_encoder:
+        raise HyCalError("--weights names the files of the encoder, which is left out. Add --with-encoder.")
+    encoder = exportable(encoder_of(state, None, weights)) if with_encoder else None
+    export_onnx(state.classifier, onnx, encoder=encoder, force=force)
     size = onnx.stat().st_size
     found = {"model": str(model), "onnx": str(onnx), "bytes": size, "classes": len(state.labels)}
-    told = f"{onnx}: {len(state.labels):,} classes, {size:,} bytes; embeddings of {state.space.name!r} go in"
+    side = None if encoder is None else encoder.preprocessing.size
+    given = f"embeddings of {state.space.name!r} go in" if side is None else f"pixels of {side} x {side} go in"
+    told = f"{onnx}: {len(state.labels):,} classes, {size:,} bytes; {given}"
     confirm(json_text(found) if as_json else told)

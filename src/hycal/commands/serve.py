@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +15,7 @@ from hycal.commands._options import ModelEncoder, NewMethod, Weights
 from hycal.commands._output import class_count, plural, print_line, report_errors, working
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
-from hycal.project import Project
+from hycal.project import Project, State
 from hycal.project.encoder import encoder_of
 
 
@@ -41,46 +43,73 @@ def serve_command(
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder of images to label and sort on the page; clients may see them."),
     ] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Answer questions, and refuse every change.")] = False,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that answer; several need --read-only.")] = 1,
 ) -> None:
     """Open a page to classify images, correct answers, learn folders, label and sort a pile, forget and undo.
 
     The page and its API listen on this machine alone, unless --host says otherwise; then everybody needs the token.
     With --label-studio it also predicts the tasks of projects of Label Studio, and learns their annotations.
+    With --read-only clients change nothing, and --workers N processes answer; they follow what commands change.
     Stop it with Ctrl+C: every change was on the disk before it was answered.
 
     Example: hycal serve photos.hycal
     """
     from hycal.extras import load_extra
 
-    for package in ("fastapi", "uvicorn", "httptools", "python_multipart", "msgspec"):
+    for package in ("fastapi", "uvicorn", "httptools", "python_multipart", "msgspec", "prometheus_client"):
         load_extra(package, extra="serve", why="`hycal serve`")
+    changing = {"--label-studio": label_studio, "--pile": pile, "--method": method}
+    _check_read_only(workers, [name for name, given in changing.items() if given is not None], read_only=read_only)
     from hycal.serve.label_studio import LabelStudio
     from hycal.serve.pile.images import ImagePile
     from hycal.serve.security import Access
-    from hycal.serve.server import backend_address, check_port, limit_heaps, link, run
+    from hycal.serve.server import backend_address, limit_heaps, link, listen, run
     from hycal.serve.service import Service
+    from hycal.serve.workers import ReadOnlyModel, run_workers
 
     limit_heaps()
     access = Access.safe(host, token)
     images = ImagePile(pile)
     with working("loading the encoder"):
-        project, loaded, problem = _open(model, encoder, weights, method)
-    check_port(access, port)
+        shared = ReadOnlyModel(model, encoder, weights, threads=max(1, (os.cpu_count() or 1) // workers))
+        project, loaded, problem = shared.open() if read_only else _open(model, encoder, weights, method)
+    door = listen(access, port)
     console = Console(stderr=True)
-    state = project.state
+    _describe(console, model, project.state, problem, read_only=read_only)
+    print_line(console, link(access, port), label="open", style="green")
+    if workers > 1:
+        del project, loaded, images  # each worker opens its own
+        run_workers(shared, access, door, workers=workers)
+        return
+    service = Service(project, loaded, why_no_encoder=problem, pile=images)
+    backend = None if label_studio is None else LabelStudio(service, label_studio)
+    if backend is not None:
+        print_line(console, backend_address(access, port), label="Label Studio", style="green")
+    run(service, access, door, label_studio=backend)
+
+
+def _check_read_only(workers: int, changing: Sequence[str], *, read_only: bool) -> None:
+    """Refuse options that do not go together."""
+    if workers > 1 and not read_only:
+        raise HyCalError(
+            f"--workers is {workers}, and processes that change one model would wait for each other. Add --read-only, "
+            "or leave --workers out: one process answers hundreds of requests a second."
+        )
+    if read_only and changing:
+        raise HyCalError(
+            f"{changing[0]} is for a server whose model changes, and --read-only refuses that. Leave one out."
+        )
+
+
+def _describe(console: Console, model: Path, state: State, problem: str, *, read_only: bool) -> None:
     print_line(
         console,
         f"{model}: {class_count(len(state.labels))}, {plural(state.n_images, 'image')}, "
-        f"method {type(state.classifier).__name__}, encoder {state.space.name!r}",
+        f"method {type(state.classifier).__name__}, encoder {state.space.name!r}{', read only' if read_only else ''}",
     )
     if problem:
         print_line(console, f"embeddings only: {problem}", label="warning", style="yellow")
-    service = Service(project, loaded, why_no_encoder=problem, pile=images)
-    backend = None if label_studio is None else LabelStudio(service, label_studio)
-    print_line(console, link(access, port), label="open", style="green")
-    if backend is not None:
-        print_line(console, backend_address(access, port), label="Label Studio", style="green")
-    run(service, access, port, label_studio=backend)
 
 
 def _open(

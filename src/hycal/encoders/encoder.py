@@ -60,10 +60,14 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True)
 class Towers:
-    """The functions of a back end: vectors of any length for pixels (n, 3, height, width), and for texts if it can."""
+    """The functions of a back end: vectors of any length for pixels (n, 3, height, width), and for texts if it can.
+
+    `graph` returns the image tower as a serialised ONNX graph, where it is one.
+    """
 
     image: Callable[[Floats], Rows]
     text: Callable[[Sequence[str]], Rows] | None
+    graph: Callable[[], bytes] | None = None
 
 
 class TowerEncoder:
@@ -106,6 +110,15 @@ class TowerEncoder:
     def preprocess(self) -> Callable[[Image.Image], Floats]:
         """The function from one image to its (3, height, width) input; it can be pickled, without the towers."""
         return self.preprocessing.apply
+
+    def image_graph(self) -> bytes:
+        """Return the image tower as a serialised ONNX graph, from (n, 3, size, size) inputs to embeddings."""
+        if self._towers.graph is None:
+            raise HyCalError(
+                f"{self.name} runs on {self.backend} here, whose image tower is no ONNX graph that others can run. Use "
+                "an encoder that runs on ONNX Runtime, with its weights in float32: `hycal encoders list`."
+            )
+        return self._towers.graph()
 
     def encode(self, batch: Floats) -> Floats:
         """Return (n, d) unit embeddings of (n, 3, height, width) inputs."""

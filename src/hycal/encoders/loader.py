@@ -14,7 +14,7 @@ from pathlib import Path
 from hycal.encoders.catalog import ON_GRAPHS, Backend, EncoderSpec, find_encoder
 from hycal.encoders.encoder import Rows, TowerEncoder, Towers
 from hycal.encoders.files import Located, locate, missing_message, require
-from hycal.encoders.onnx_backend import Graph, image_tower, text_tower
+from hycal.encoders.onnx_backend import IMAGES, Graph, image_tower, text_tower
 from hycal.encoders.preprocessing import Preprocessing
 from hycal.encoders.tokenizer import ClipTokenizer
 from hycal.errors import HyCalError
@@ -220,19 +220,23 @@ def _towers(spec: EncoderSpec, located: Located, backend: Backend, threads: int 
         checkpoint = read_checkpoint(located.found["config"], located.found["weights"])
         tokenizer = ClipTokenizer(located.found["tokenizer"], context=checkpoint.context)
         texts = Graph(text_graph(checkpoint), output="text_embeds", threads=threads)
-        images = Graph(image_graph(checkpoint), output="image_embeds", threads=threads)
-        return Towers(image_tower(images), text_tower(texts, tokenizer))
+        images = Graph(image_graph(checkpoint), output=IMAGES, threads=threads)
+        files = located.found["config"], located.found["weights"]
+        return Towers(
+            image_tower(images), text_tower(texts, tokenizer), graph=lambda: image_graph(read_checkpoint(*files))
+        )
     image = _image_tower(spec, located.found["image"], backend, threads)
+    file = located.found["image"].read_bytes if backend == "onnx" else None
     source = located if "text" in located.found else _borrowed_text(spec)
     if source is None:
-        return Towers(image, None)
+        return Towers(image, None, graph=file)
     graph = Graph(source.found["text"], output="text_embeds", threads=threads)
-    return Towers(image, text_tower(graph, ClipTokenizer(source.found["tokenizer"])))
+    return Towers(image, text_tower(graph, ClipTokenizer(source.found["tokenizer"])), graph=file)
 
 
 def _image_tower(spec: EncoderSpec, graph: Path, backend: Backend, threads: int | None) -> Callable[[Floats], Rows]:
     if backend == "onnx":
-        return image_tower(Graph(graph, output="image_embeds", threads=threads))
+        return image_tower(Graph(graph, output=IMAGES, threads=threads))
     from hycal.encoders import openvino_backend
 
     group = spec.openvino_group or 0

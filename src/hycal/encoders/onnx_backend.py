@@ -16,6 +16,8 @@ from hycal.errors import HyCalError
 from hycal.extras import load_package
 from hycal.validation import Floats
 
+IMAGES = "image_embeds"  # the output of an image tower, where a graph has several
+
 
 def _runtime() -> ModuleType:
     """Import ONNX Runtime with its telemetry switched off, unless the user switched it on."""

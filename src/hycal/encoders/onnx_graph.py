@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hycal.extras import load_extra
 
 PRODUCER = "hycal"
-_OPSET = 17
+OPSET = 17
 _IR_VERSION = 8
 
 
@@ -81,7 +81,7 @@ class GraphBuilder:
             self.nodes.append(helper.make_node("Identity", [result], [output], name=output))
             values.append(helper.make_tensor_value_info(output, kind, list(shape)))
         graph = helper.make_graph(self.nodes, name, [given], values, list(self.stored.values()))
-        opset = [helper.make_opsetid("", _OPSET)]
+        opset = [helper.make_opsetid("", OPSET)]
         model = helper.make_model(graph, opset_imports=opset, ir_version=_IR_VERSION, producer_name=PRODUCER)
         helper.set_model_props(model, dict(properties or {}))
         return bytes(model.SerializeToString())

@@ -1,4 +1,4 @@
-"""A classifier's head as one ONNX graph: embeddings in, scores and labels out, the same answers without hycal."""
+"""A classifier as one ONNX graph: embeddings or pixels in, scores and labels out, the same answers without hycal."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from hycal.encoders.onnx_graph import PRODUCER, GraphBuilder
 from hycal.errors import HyCalError
+from hycal.export.onnx_encoder import ImageTower, add_encoder
 from hycal.state.snapshot import Snapshot
 from hycal.storage.atomic import check_replaceable, write_whole
 from hycal.uncertainty.calibration import Calibration
@@ -42,46 +43,53 @@ class ExportableClassifier(Protocol):
         """What has `onnx_scores`, which adds the nodes that score unit rows."""
 
 
-def export_onnx(classifier: ExportableClassifier, path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Write the head of `classifier` to `path`, in one step; `force` replaces a file that hycal did not write.
+def export_onnx(
+    classifier: ExportableClassifier,
+    path: str | os.PathLike[str],
+    *,
+    encoder: ImageTower | None = None,
+    force: bool = False,
+) -> None:
+    """Write `classifier` to `path`, in one step; `force` replaces a file that hycal did not write.
 
-    The graph takes `embeddings`, float32 (n, d) of any length, and gives `scores` (n, C) as `decision_function` does,
-    `probabilities` (n, C) as `predict_proba`, and the best `label` (n,) as text. Its properties name the classes and
-    the encoder.
+    The graph takes `embeddings`, float32 (n, d) of any length, or with an encoder `pixels`, see
+    `hycal.export.onnx_encoder`. It gives `scores` (n, C) as `decision_function` does, `probabilities` (n, C) as
+    `predict_proba`, and the best `label` (n,) as text. Its properties name the classes and the encoder.
     """
     target = Path(path)
     if not target.absolute().parent.is_dir():
         raise HyCalError(f"Cannot write {target}: the folder {target.parent} does not exist. Make it first.")
     mark = b"" if force else _MARK
     check_replaceable(target, mark)
-    write_whole(target, onnx_head(classifier), mark=mark)
+    write_whole(target, onnx_head(classifier, encoder), mark=mark)
 
 
-def onnx_head(classifier: ExportableClassifier) -> bytes:
-    """Return the serialised graph of `classifier`'s head."""
+def onnx_head(classifier: ExportableClassifier, encoder: ImageTower | None = None) -> bytes:
+    """Return the serialised graph of `classifier`'s head, behind the encoder if there is one."""
     snapshot = classifier.snapshot()
     labels, width, nbytes = snapshot.records.labels, snapshot.records.width, classifier.nbytes_
     if nbytes > _MOST_BYTES:
         raise HyCalError(f"The model has {nbytes:,} bytes of state, and an ONNX file holds 2 GB. Export fewer classes.")
     build = GraphBuilder("Exporting to ONNX")
-    scores = classifier.scorer.onnx_scores(build, _unit(build, "embeddings"), snapshot)
+    kinds = build.onnx.TensorProto
+    given = build.onnx.helper.make_tensor_value_info("embeddings", kinds.FLOAT, ["batch", width])
+    rows, properties = "embeddings", {"method": type(classifier).__name__, "encoder": classifier.encoder_ or ""}
+    if encoder is not None:
+        given, rows = add_encoder(build, encoder)
+        properties["preprocessing"] = json.dumps(encoder.preprocessing.to_json())
+    scores = classifier.scorer.onnx_scores(build, _unit(build, rows), snapshot)
     best = build.node("ArgMax", scores, axis=1, keepdims=0)
     label = build.node("Gather", build.constant(np.array([str(label) for label in labels], dtype=object)), best)
     chances = _probabilities(build, scores, classifier.calibration_, len(labels))
-    kinds = build.onnx.TensorProto
     return build.model(
         "hycal",
-        given=build.onnx.helper.make_tensor_value_info("embeddings", kinds.FLOAT, ["batch", width]),
+        given=given,
         outputs={
             "scores": (scores, kinds.FLOAT, ["batch", len(labels)]),
             "probabilities": (chances, kinds.FLOAT, ["batch", len(labels)]),
             "label": (label, kinds.STRING, ["batch"]),
         },
-        properties={
-            "method": type(classifier).__name__,
-            "encoder": classifier.encoder_ or "",
-            "labels": json.dumps(list(labels), ensure_ascii=False),
-        },
+        properties={**properties, "labels": json.dumps(list(labels), ensure_ascii=False)},
     )
 
 

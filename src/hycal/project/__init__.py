@@ -15,7 +15,7 @@ from hycal.project.examples import ClassExamples, Example
 from hycal.project.labels import class_label, split_label
 from hycal.project.lookup import Target, find, find_class
 from hycal.project.methods import DEFAULT_METHOD, empty_state
-from hycal.project.project import Project, load
+from hycal.project.project import Project, ReadOnlyProject, load
 from hycal.project.state import LENGTH, UNDO_DEPTH, HistoryEntry, Space, State, lost_images
 from hycal.storage.locks import LockedError
 
@@ -29,6 +29,7 @@ __all__ = [
     "HistoryEntry",
     "LockedError",
     "Project",
+    "ReadOnlyProject",
     "Receipt",
     "Space",
     "State",

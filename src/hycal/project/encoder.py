@@ -20,7 +20,7 @@ def encoder_space(encoder: Encoder) -> Space:
     return Space(encoder.name, space_fingerprint(encoder), encoder.dimension)
 
 
-def encoder_of(state: State, name: str | None, weights: Path | None) -> Encoder:
+def encoder_of(state: State, name: str | None, weights: Path | None, *, threads: int | None = None) -> Encoder:
     """Load the encoder that a project was learned with; refuse another one.
 
     Parameters
@@ -30,6 +30,8 @@ def encoder_of(state: State, name: str | None, weights: Path | None) -> Encoder:
         The encoder that the user asked for; None for the one that the project names.
     weights : Path or None
         Where its weights are; by default in their usual place.
+    threads : int, optional
+        Threads for one batch; by default every core.
     """
     from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
 
@@ -45,7 +47,7 @@ def encoder_of(state: State, name: str | None, weights: Path | None) -> Encoder:
             f"cannot be compared. Leave --encoder out, or learn the images again into a new model."
         )
     like = (state.space.fingerprint or "").partition("/")[0]  # without the version of the decoder
-    encoder = load_encoder(name or own, weights=weights, like=like)
+    encoder = load_encoder(name or own, weights=weights, like=like, threads=threads)
     check_encoder(state, encoder)
     return encoder
 

@@ -44,12 +44,22 @@ class Learner:
         The project's encoder. Without it nothing can be embedded, and new classes get no text embedding.
     why_no_encoder : str
         The reason that the error gives if images are embedded without an encoder.
+    on_encoded : callable, optional
+        Called with the number of images whenever the encoder has embedded some.
     """
 
-    def __init__(self, project: Project, encoder: Encoder | None, *, why_no_encoder: str = "") -> None:
+    def __init__(
+        self,
+        project: Project,
+        encoder: Encoder | None,
+        *,
+        why_no_encoder: str = "",
+        on_encoded: Callable[[int], None] | None = None,
+    ) -> None:
         self.project = project
         self.encoder = encoder
         self._why_no_encoder = why_no_encoder
+        self._on_encoded = on_encoded
         self._encoding = threading.Lock()  # one batch at a time: the encoder uses every core
 
     def embed(
@@ -97,6 +107,8 @@ class Learner:
                 thumbnails=made,
                 preparing=preparing,
             )
+        if self._on_encoded is not None:
+            self._on_encoded(result.encoded)
         rows = unit_rows(result.rows) if len(result.rows) else result.rows
         called = [source.name for source in sources] if names is None else names
         examples = {

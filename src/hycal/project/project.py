@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from hycal.base import IncrementalClassifier
 from hycal.classifiers.loader import load_classifier
-from hycal.errors import MovedOnError
+from hycal.errors import MovedOnError, ReadOnlyError
 from hycal.project import changes, reversals, sealed
 from hycal.project.changes import Arrival, Receipt
 from hycal.project.examples import Example
@@ -17,7 +17,7 @@ from hycal.project.journal import journal_of
 from hycal.project.lookup import find, image
 from hycal.project.methods import change_method
 from hycal.project.state import State, lost_images
-from hycal.project.state_file import StateFile
+from hycal.project.state_file import StateFile, T
 from hycal.validation import Floats
 
 
@@ -116,6 +116,28 @@ class Project(StateFile):
     def merge(self, other: State) -> Receipt:
         """Learn every image of another project."""
         return self.change(lambda state: operations(state).merge(state, other))
+
+
+class ReadOnlyProject(Project):
+    """A project that this object never changes, nor any file beside it; it follows what other programs change."""
+
+    def change(self, step: Callable[[State], tuple[State, T]], *, whole: bool = False) -> NoReturn:
+        """Refuse the change."""
+        raise ReadOnlyError(
+            f"{self.path.name} is open to be read only, so nothing was changed. Change it by `hycal learn` or another "
+            "command, or by a server without --read-only; this one follows."
+        )
+
+    def change_for_good(self, step: Callable[[State], tuple[State, T]]) -> NoReturn:
+        """Refuse the change."""
+        self.change(step)
+
+    def start_from(self, empty: State) -> NoReturn:
+        """Refuse the change."""
+        self.change(lambda state: (empty, None))
+
+    def close(self) -> None:
+        """Leave the journal to the programs that write it."""
 
 
 def operations(state: State) -> Any:

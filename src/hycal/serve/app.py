@@ -15,18 +15,19 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hycal._version import __version__
-from hycal.errors import HyCalError, MovedOnError, StorageError
+from hycal.errors import HyCalError, MovedOnError, ReadOnlyError, StorageError
 from hycal.project import LockedError
 from hycal.serve.bodies import EMBEDDINGS, PREFIX, body_limits
 from hycal.serve.compaction import compacting
 from hycal.serve.embeddings import EmbeddingsEndpoint
 from hycal.serve.label_studio import LabelStudio
 from hycal.serve.label_studio import router as label_studio_router
+from hycal.serve.metrics import METRICS, Metrics
 from hycal.serve.pile.desk import PileDesk
 from hycal.serve.pile.routes import pile_router
-from hycal.serve.routes import router
+from hycal.serve.routes import ERRORS, router
 from hycal.serve.schemas import whole_unicode
-from hycal.serve.security import Access, Guard
+from hycal.serve.security import Access, Guard, without_changes
 from hycal.serve.serializers import PlainJson
 from hycal.serve.service import Service, UnknownImageError
 
@@ -63,14 +64,18 @@ def make_app(service: Service, access: Access | None = None, *, label_studio: La
         app.state.label_studio = label_studio
         app.include_router(label_studio_router)
     app.include_router(pile_router)
+    metrics = Metrics(service)
+    app.add_api_route(METRICS, metrics.respond, summary="Metrics for Prometheus", responses=_METRICS_RESPONSES)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
-    return Guard(
-        _with_head(_with_short_cut(app, embeddings)),
+    answering = _with_head(_with_short_cut(app, embeddings))
+    guard = Guard(
+        without_changes(answering) if service.read_only else answering,
         access or Access(),
         most_bytes=lambda path, kind: body_limits(limits, service.width)(path, kind),  # its encoder may change
         most_held=limits.held_bytes,
         most_requests=limits.requests,
     )
+    return metrics.watching(guard)
 
 
 def _with_head(app: ASGIApp) -> ASGIApp:
@@ -84,7 +89,9 @@ def _with_head(app: ASGIApp) -> ASGIApp:
         async def send_head(message: Message) -> None:
             await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
-        await app({**scope, "method": "GET"}, receive, send_head)
+        asked = {**scope, "method": "GET"}
+        await app(asked, receive, send_head)
+        scope["route"] = asked.get("route")  # for the metrics
 
     return dispatch
 
@@ -145,9 +152,14 @@ def _describe_place(step: str | int) -> str | int:
     return whole_unicode(step[:LONGEST_PLACE]) if isinstance(step, str) else step
 
 
+_METRICS_RESPONSES: dict[int | str, dict[str, Any]] = {
+    **ERRORS,
+    200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Text that Prometheus reads."},
+}
 _HANDLERS: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {
     HTTPException: _describe_refusal,
     RequestValidationError: _describe_faults,
+    ReadOnlyError: _handler(403),
     LockedError: _handler(503),
     StorageError: _handler(507),
     UnknownImageError: _handler(404),

@@ -55,7 +55,7 @@ class InfoOut(ResponseBody):
     """The model as a whole.
 
     `undo` and `redo` say what the next undo would take back, and the next redo make again, if anything; `undo_empties`
-    whether that undo leaves no class.
+    whether that undo leaves no class. A `read_only` server refuses every change.
     """
 
     name: str
@@ -63,6 +63,7 @@ class InfoOut(ResponseBody):
     method: str
     encoder: str
     can_embed: bool
+    read_only: bool
     classes: int
     images: int
     domains: dict[str, int]

@@ -4,6 +4,7 @@
   own name at 127.0.0.1 (DNS rebinding) learns nothing.
 - Token: if other machines can reach the server, their requests must carry it.
 - Origin: a browser says which site a request comes from; only the server's own page may use the API.
+- Read only: a server of a model that must not change passes on requests that ask something, by a list of them.
 - Size: a body ends at the limit of its route, whatever its header says. All bodies together are limited too.
 - Number: so many requests are answered at once. One counts as soon as its body is complete: who sends slowly, or holds
   an idle connection, takes nobody's place.
@@ -31,6 +32,10 @@ SHORTEST_TOKEN = 16
 OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _API, _PUBLIC = "/api/", "/api/health"
+_METRICS = "/metrics"
+_QUESTIONS = frozenset(
+    {f"{_API}{name}" for name in ("classify", "classify-embeddings", "answers", "images", "folders")}
+)
 _SMALL = 64 * 2**10  # bytes of a body that is received however many bytes others hold
 
 _ALWAYS: Mapping[str, str] = {
@@ -162,7 +167,7 @@ class Guard:
             return login
         if not self._has_token(scope, headers):
             return _refused(401, "This server wants its token: open the link that `hycal serve` printed.")
-        guarded = scope["method"] not in _SAFE or scope["path"].startswith(_API)
+        guarded = scope["method"] not in _SAFE or scope["path"].startswith((_API, _METRICS))
         if guarded and not _from_own_page(headers, host):
             return _refused(403, "Another web site asked for this, so it was not done.")
         length = headers.get("content-length", "0")
@@ -192,6 +197,18 @@ class Guard:
         elif scheme.lower() != "bearer":
             given = _cookie(headers, _cookie_name(scope))
         return _same(given, self._access.token)
+
+
+def without_changes(app: ASGIApp) -> ASGIApp:
+    """Return `app` for a model that is read only: it gets the requests that ask something, and no others."""
+
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in _SAFE or scope["path"] in _QUESTIONS:
+            await app(scope, receive, send)
+        else:
+            await _refused(403, _READ_ONLY)(scope, receive, send)
+
+    return dispatch
 
 
 def _name(host: str) -> str:
@@ -232,6 +249,10 @@ def _refused(status: int, message: str) -> Response:
     return JSONResponse({"detail": message}, status_code=status)
 
 
+_READ_ONLY = (
+    "This server was started with --read-only, so nothing was changed. Change the model by `hycal learn` or another "
+    "command on the machine that has it; this server follows."
+)
 _TOO_LARGE = "The request is larger than {most:,} bytes. Send less at once."
 _TOO_MANY = "{active} requests are being answered, which is the limit. Try again soon."
 _TOO_FULL = "The server is receiving {most:,} bytes at once, which is the limit. Try again soon."

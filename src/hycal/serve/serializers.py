@@ -54,6 +54,7 @@ def describe_model(service: Service, state: State) -> InfoOut:
         "method": type(state.classifier).__name__,
         "encoder": state.space.name,
         "can_embed": service.encoder is not None,
+        "read_only": service.read_only,
         "classes": len(state.labels),
         "images": state.n_images,
         "domains": {domain: len(labels) for domain, labels in state.domains.items()},

@@ -6,9 +6,11 @@ import contextlib
 import ctypes
 import gc
 import socket
+import sys
 from urllib.parse import quote
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from hycal.errors import HyCalError
 from hycal.parallel.threads import keep_one_blas_thread
@@ -21,6 +23,7 @@ from hycal.serve.service import Service
 
 _FILES = 4096  # that the process may open: connections are accepted before they are counted
 _HEAPS = 2
+STARTUP_FAILURE = 3  # exit code, that of uvicorn
 _OBJECTS_AT_ONCE = 700, 10, 10  # between searches for garbage
 _M_ARENA_MAX = -8  # of glibc's malloc.h
 
@@ -73,29 +76,34 @@ def backend_address(access: Access, port: int) -> str:
     return f"http://{login}{access.name}:{port}{PREFIX}{LABEL_STUDIO}"
 
 
-def check_port(access: Access, port: int) -> None:
-    """Raise a HyCalError if the server cannot listen on the port."""
-    family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((access.host, port))
-        except OSError as error:
-            raise HyCalError(
-                f"Cannot listen on {access.host}, port {port}: {error.strerror or error}. If another server runs "
-                "there, open that one, or choose another port: --port."
-            ) from None
+def run(service: Service, access: Access, door: socket.socket, *, label_studio: LabelStudio | None = None) -> None:
+    """Serve until interrupted; then finish the requests that were accepted. `door` is the socket of `listen`."""
+    serve_on(door, make_app(service, access, label_studio=label_studio))
 
 
-def run(service: Service, access: Access, port: int, *, label_studio: LabelStudio | None = None) -> None:
-    """Serve until interrupted; then finish the requests that were accepted."""
+def listen(access: Access, port: int) -> socket.socket:
+    """Return a socket that is bound to the port; raise a HyCalError if that is not possible."""
+    door = socket.socket(socket.AF_INET6 if ":" in access.host else socket.AF_INET, socket.SOCK_STREAM)
+    if sys.platform != "win32":  # there, the option would let two servers share a port
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        door.bind((access.host, port))
+    except OSError as error:
+        door.close()
+        raise HyCalError(
+            f"Cannot listen on {access.host}, port {port}: {error.strerror or error}. If another server runs "
+            "there, open that one, or choose another port: --port."
+        ) from None
+    return door
+
+
+def serve_on(door: socket.socket, app: ASGIApp) -> None:
+    """Answer what comes through a bound socket, until the process is interrupted."""
     keep_one_blas_thread()
     allow_many_files()
     search_garbage_often()
-    uvicorn.run(
-        make_app(service, access, label_studio=label_studio),
-        host=access.host,
-        port=port,
+    config = uvicorn.Config(
+        app,
         log_level="warning",
         access_log=False,  # the link with the token must not end in a log
         server_header=False,
@@ -105,3 +113,8 @@ def run(service: Service, access: Access, port: int, *, label_studio: LabelStudi
         timeout_keep_alive=int(BoundedProtocol.limits.idle),
         timeout_graceful_shutdown=10,
     )
+    server = uvicorn.Server(config)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets=[door])
+    if not server.started:
+        raise SystemExit(STARTUP_FAILURE)

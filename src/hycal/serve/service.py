@@ -19,7 +19,7 @@ from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.escaping import visible
 from hycal.parallel.threads import one_blas_thread
-from hycal.project import Arrival, Example, Project, Receipt, State
+from hycal.project import Arrival, Example, Project, ReadOnlyProject, Receipt, State
 from hycal.project.advice import Advice, advise
 from hycal.project.answers import Answer, Ranking, answer, class_map, rank
 from hycal.project.encoder import encoder_space
@@ -128,6 +128,8 @@ class Service:
         self.limits = limits or Limits()
         most = PileLimits(image_bytes=self.limits.image_bytes, image_pixels=self.limits.image_pixels)
         self.pile = pile or ImagePile(limits=most)
+        self.read_only = isinstance(project, ReadOnlyProject)
+        self.on_encoded: Callable[[int], None] = lambda images: None
         self._use(encoder, why_no_encoder)
         self._changing = threading.Lock()  # no image is learned while the encoder is replaced
         self._trying = threading.Lock()  # one method at a time is tried: it may take minutes
@@ -143,7 +145,9 @@ class Service:
         """Embed by `encoder` from now on; what another one embedded is dropped."""
         self.encoder = encoder
         self.width = self.project.current().space.dimension  # numbers of an embedding
-        self._learner = Learner(self.project, encoder, why_no_encoder=why_none)
+        self._learner = Learner(
+            self.project, encoder, why_no_encoder=why_none, on_encoded=lambda images: self.on_encoded(images)
+        )
         self.recent = RecentImages(self.limits.tray)  # last: `receive` takes the tray first, then the learner
         self.pile.use(self._learner)
 
@@ -323,7 +327,7 @@ class Service:
         return trial
 
     def advice(self, state: State) -> Advice | None:
-        """Return advice on a model; None if it has fewer than two classes, or it would take too long."""
+        """Return advice on a model; None if it has fewer than two classes, is sealed, or it would take too long."""
         return self._advice(state)
 
     def map(self, state: State) -> Mapping[Label, tuple[float, float]]:
@@ -332,7 +336,7 @@ class Service:
 
 
 def _advice(state: State) -> Advice | None:
-    if len(state.labels) < 2:
+    if len(state.labels) < 2 or state.sealed:
         return None
     quick = len(state.examples) <= MOST_REFITS or state.classifier.leaves_out_quickly()
     return advise(state) if quick else None

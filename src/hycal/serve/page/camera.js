@@ -27,7 +27,7 @@ function build(section) {
     answer: h("p", { className: "live", role: "status" }),
     start: h("button", { className: "main", onclick: () => attempt(start) }, "Start the camera"),
     label: classFields({ name: "Class to teach", changed: update }),
-    teach: h("button", { className: "main", disabled: true }, "Hold to teach"),
+    teach: h("button", { className: "main teaching", disabled: true }, "Hold to teach"),
   };
   const { video, answer, start: button, label, teach } = parts;
   teach.addEventListener("pointerdown", hold);

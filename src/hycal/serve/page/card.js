@@ -4,7 +4,7 @@ import { ApiError, post, upload } from "./api.js";
 import { attempt, h, labelElement, nextFrame, percent, say, split } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { classFields } from "./labels.js";
-import { applyReceipt, colour, undoAction } from "./store.js";
+import { applyReceipt, colour, store, undoAction } from "./store.js";
 
 export const QUESTION = "top=5";
 
@@ -17,7 +17,7 @@ export function card(item) {
   const element = h("li", { className: "card", tabIndex: -1 }, picture, body);
   element.addEventListener("keydown", (event) => {
     const choice = item.answer.candidates[Number(event.key) - 1];
-    if (choice && !event.repeat && !event.target.closest("input") && !event.ctrlKey && !event.altKey && !event.metaKey) correct(choice.label, event);
+    if (choice && !store.info.read_only && !event.repeat && !event.target.closest("input") && !event.ctrlKey && !event.altKey && !event.metaKey) correct(choice.label, event);
   });
 
   /** Show a new answer, or say that the old one is outdated. */
@@ -86,8 +86,9 @@ export function card(item) {
     update({ ...answers[0], name: item.answer.name });
   }
 
+  /** Ask again about the image; one of several read-only servers may not have it, so it is sent again. */
   const askAbout = (question) =>
-    withImage(async (image) => {
+    store.info.read_only ? upload(`classify?${question}`, [item]) : withImage(async (image) => {
       const found = await post(`answers?${question}`, { images: [image] });
       if (found.answers[0].problem) throw new ApiError(404, found.answers[0].problem);
       return found;

@@ -108,7 +108,7 @@ function newTable(domain) {
 
 /** The row of a class, and the row of its images below if it is open. */
 function classRows(one) {
-  const estimate = accuracy.model === store.info.model ? accuracy.classes.get(one.label) : undefined;
+  const estimate = accuracy.model === store.info.model ? accuracy.classes.get(one.label) ?? null : undefined; // null: there is none
   const known = rows.get(one.label);
   if (known?.one !== one) rows.set(one.label, { one, estimate, element: classRow(one, estimate) });
   else if (known.estimate !== estimate) {
@@ -137,7 +137,7 @@ function classRow(one, estimate) {
 }
 
 function accuracyCell(estimate) {
-  if (!estimate) return h("span", { className: "quiet" }, store.classes.length > 1 ? "…" : "needs two classes");
+  if (!estimate) return h("span", { className: "quiet" }, store.classes.length < 2 ? "needs two classes" : estimate === null ? "not measured" : "…");
   const { right, total } = estimate.left_out;
   return h(
     "div",
@@ -157,7 +157,7 @@ async function estimate() {
   accuracy = { model: found.model, classes: new Map(found.classes.map((one) => [one.label, one])) };
   parts.overall.textContent = found.overall
     ? `Leave-one-out accuracy ${percent(found.overall.right / found.overall.total)}: ${found.overall.right} of ${found.overall.total} images are right, each judged by the model without it. On new images like these expect ${percent(found.estimate.low)} to ${percent(found.estimate.high)}.`
-    : "";
+    : "Not measured: the model is sealed, or leaving its images out would take too long. Test measures it on labelled images that you drop.";
   parts.hints.replaceChildren(...(found.hints.length ? ["Another method or encoder may be better: ", h("a", { href: "#model" }, "Model"), " measures them."] : []));
   const suspects = found.suspects.filter(({ image, label }) => !kept().includes(`${image} ${label}`));
   parts.suspects.replaceChildren(...(suspects.length ? [suspectList(suspects)] : []));

@@ -58,9 +58,11 @@ function showModel(info) {
   document.title = `${readable(info.name)} · hycal`;
   fill(
     $("facts"),
+    info.read_only && "read only · ",
     info.classes ? `${classes(info.classes)} · ${plural(info.images, "image")} · ${plural(Object.keys(info.domains).length, "domain")} · ` : "nothing learned yet · ",
     h("a", { href: "#model", title: "Show and change method and encoder" }, `${info.method} on ${info.encoder}`),
   );
+  document.body.classList.toggle("read-only", info.read_only);
   $("undo").disabled = !info.undo;
   fill($("undo"), info.undo ? `Undo ${info.undo}` : "Undo");
   $("undo").title = info.undo ? `Take back the ${readable(info.undo)}` : "There is nothing to take back";

@@ -9,7 +9,7 @@ from typing import Any
 from hycal.parallel.threads import one_blas_thread
 from hycal.pile.discovery import ImageGroup, describe_groups, discover
 from hycal.project import Example, State
-from hycal.serve.pile.images import PileImage
+from hycal.serve.pile.images import PileImage, PileView
 from hycal.serve.pile.previews import preview
 from hycal.serve.pile.queue import LabelQueue
 from hycal.serve.pile.sorting import PileSorter
@@ -17,6 +17,7 @@ from hycal.serve.service import Service, UnknownImageError
 
 TARGET = 0.95  # accuracy of the rest to which labels are counted
 MOST_GROUPS = 24
+MAY_BE_UNKNOWN = 0.05  # share of images of learned classes that may be called unknown
 
 Groups = list[tuple[ImageGroup, list[bytes]]]  # a group, and the content hashes of its images
 
@@ -61,12 +62,20 @@ class PileDesk:
         version = state.version, len(view.images)
         with self._grouping:
             if self._groups is None or self._groups[0] != version:
-                left = [row for row, image in enumerate(view.images) if image.key not in state.label_of]
+                left = self._strange(state, view)
                 self._groups = (
                     version,
                     _group(state, [view.images[row] for row in left], view.rows[left]) if left else [],
                 )
             return self._groups[1]
+
+    def _strange(self, state: State, view: PileView) -> list[int]:
+        """Return the rows to group: all that nobody has labelled; a sealed model can only say which fit no class."""
+        left = [row for row, image in enumerate(view.images) if image.key not in state.label_of]
+        if not state.sealed or not left:
+            return left
+        unknown = self._service.unknown(state, view.rows[left], MAY_BE_UNKNOWN)
+        return [row for row, strange in zip(left, unknown, strict=True) if strange is not False]
 
     def picture(self, identity: str) -> bytes:
         """Return an image of the pile as a JPEG for the screen."""
@@ -90,6 +99,7 @@ class PileDesk:
 
 
 def _group(state: State, images: list[PileImage], rows: Any) -> Groups:
+    alone = not state.classes or state.sealed
     with one_blas_thread():
-        found = describe_groups(rows, discover(rows, state.classifier if state.classes else None))
+        found = describe_groups(rows, discover(rows, None if alone else state.classifier))
     return [(group, list(dict.fromkeys(images[row].key for row in group.rows))) for group in found[:MOST_GROUPS]]

@@ -13,13 +13,12 @@ from hycal.project import Example
 from hycal.serve.batching import ANSWERING, BULK, run_on
 from hycal.serve.bodies import PREFIX
 from hycal.serve.pile import schemas
-from hycal.serve.pile.desk import PileDesk
+from hycal.serve.pile.desk import MAY_BE_UNKNOWN, PileDesk
 from hycal.serve.routes import ERRORS, Files, TheService, read_uploads
 from hycal.serve.serializers import describe_answer
 from hycal.serve.service import SentImage, Service
 
 CANDIDATES = 9  # one for each key
-UNKNOWN = 0.05  # share of images of learned classes that may be called unknown
 _PREVIEWS = 2, "hycal-previews"
 
 
@@ -71,7 +70,7 @@ async def following(service: TheService, desk: TheDesk, body: schemas.NextIn) ->
 def _answers(service: Service, examples: Sequence[Example]) -> dict[str, Any]:
     state, rows = service.state, [example.row for example in examples]
     candidates = service.answers(state, rows, top=CANDIDATES) if rows and state.classes else [()] * len(rows)
-    told = zip(examples, candidates, service.unknown(state, rows, UNKNOWN), strict=True)
+    told = zip(examples, candidates, service.unknown(state, rows, MAY_BE_UNKNOWN), strict=True)
     shown = [describe_answer(state, SentImage(one.name, one), found, strange) for one, found, strange in told]
     return {"model": state.hash, "images": shown}
 
@@ -123,7 +122,7 @@ async def unsort(desk: TheDesk) -> schemas.UnsortedOut:
     responses={200: {"content": {"application/zip": {}}, "description": "Class folders, unknown, unsure, a table."}},
 )
 async def download(
-    service: TheService, desk: TheDesk, error: Error = 0.05, unknown: MayBeUnknown = UNKNOWN
+    service: TheService, desk: TheDesk, error: Error = 0.05, unknown: MayBeUnknown = MAY_BE_UNKNOWN
 ) -> Response:
     """Made while it is sent: one image at a time is in memory."""
     plan = await run_on(BULK, desk.sorter.plan, service.state, error=error, unknown=unknown or None)

@@ -1,0 +1,195 @@
+"""Several processes that answer through one socket, over one model that none of them changes.
+
+A supervisor binds the socket and starts the processes; the system gives each connection to one of them. It starts a new
+one for each that ends, and ends all of them when it is told to. The model file is mapped, so its arrays are in memory
+once; what a method derives from them, and the encoder, each process has for itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+
+from hycal.encoders.encoder import Encoder
+from hycal.errors import HyCalError
+from hycal.project import ReadOnlyProject
+from hycal.project.encoder import encoder_of
+from hycal.serve.metrics import SHARED
+from hycal.serve.security import Access
+from hycal.serve.server import limit_heaps, serve_on
+from hycal.serve.service import Service
+
+QUICK_END = 20.0  # seconds; a worker that ends sooner has hardly answered anything
+MOST_QUICK_ENDS = 5
+_SECONDS_TO_END = 15.0  # uvicorn takes up to 10 to finish requests
+_LOOK = 0.5  # seconds between two looks at the workers
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ReadOnlyModel:
+    """What a worker opens.
+
+    Attributes
+    ----------
+    path : Path
+    encoder : str or None
+        The encoder that the user named; by default the model's own.
+    weights : Path or None
+        Where its weights are.
+    threads : int or None
+        Threads of the encoder; by default every core.
+    """
+
+    path: Path
+    encoder: str | None = None
+    weights: Path | None = None
+    threads: int | None = None
+
+    def open(self) -> tuple[ReadOnlyProject, Encoder | None, str]:
+        """Return the project, its encoder, and why there is none: a model without its encoder takes embeddings."""
+        project = ReadOnlyProject(self.path)
+        try:
+            return project, encoder_of(project.state, self.encoder, self.weights, threads=self.threads), ""
+        except HyCalError as problem:
+            if self.encoder is not None or self.weights is not None:
+                raise
+            return project, None, str(problem)
+
+    def serve(self, door: socket.socket, access: Access) -> None:
+        """Answer what comes through `door`, until this process is told to end."""
+        from hycal.serve.app import make_app
+
+        project, encoder, problem = self.open()
+        serve_on(door, make_app(Service(project, encoder, why_no_encoder=problem), access))
+
+
+def run_workers(model: ReadOnlyModel, access: Access, door: socket.socket, *, workers: int) -> None:
+    """Serve by `workers` processes until this one is told to end; then let them finish what they accepted."""
+    with door, _shared_metrics(), _told_to_end() as ending:
+        door.listen(2048)
+        Supervisor(model, door, access, ending).run(workers)
+
+
+class Supervisor:
+    """Keeps workers running.
+
+    Parameters
+    ----------
+    model : ReadOnlyModel
+    door : socket
+        Bound to the port.
+    access : Access
+    ending : threading.Event
+        Set when all are to end.
+    """
+
+    def __init__(self, model: ReadOnlyModel, door: socket.socket, access: Access, ending: threading.Event) -> None:
+        self._task = model, door, access
+        self._ending = ending
+        self._began: dict[SpawnProcess, float] = {}
+        self._quick_ends = 0
+
+    def run(self, workers: int) -> None:
+        """Keep `workers` processes running until `ending` is set; raise a HyCalError if each ends at once."""
+        try:
+            while not self._ending.is_set():
+                while len(self._began) < workers:
+                    self._start()
+                wait([worker.sentinel for worker in self._began], timeout=_LOOK)
+                for worker in [worker for worker in self._began if not worker.is_alive()]:
+                    self._bury(worker)
+        finally:
+            self._end_all()
+
+    def _start(self) -> None:
+        worker = get_context("spawn").Process(target=_work, args=self._task, name="hycal-worker")
+        worker.start()
+        self._began[worker] = time.monotonic()
+
+    def _bury(self, worker: SpawnProcess) -> None:
+        """Forget a worker that ended by itself; wait a moment if that happens again and again."""
+        lived = time.monotonic() - self._began.pop(worker)
+        self._quick_ends = self._quick_ends + 1 if lived < QUICK_END else 0
+        _log.warning("worker %s ended with code %s; another one is started", worker.pid, worker.exitcode)
+        _forget_gauges(worker.pid)
+        if self._quick_ends > MOST_QUICK_ENDS and not self._began:
+            raise HyCalError(
+                f"The processes of this server end as soon as they start, the last one with code {worker.exitcode}. "
+                "Its error stands above; start the server without --workers to see more."
+            )
+        self._ending.wait(min(5.0, 0.1 * 2**self._quick_ends) if self._quick_ends > 1 else 0.0)
+
+    def _end_all(self) -> None:
+        for worker in self._began:
+            worker.terminate()
+        until = time.monotonic() + _SECONDS_TO_END
+        for worker in self._began:
+            worker.join(max(0.0, until - time.monotonic()))
+            if worker.is_alive():
+                worker.kill()
+                worker.join()
+
+
+def _work(model: ReadOnlyModel, door: socket.socket, access: Access) -> None:
+    """Be a worker, which ends with its supervisor, however that ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the supervisor decides
+    threading.Thread(target=_end_with_parent, name="hycal-parent", daemon=True).start()
+    limit_heaps()
+    try:
+        model.serve(door, access)
+    except HyCalError as error:
+        sys.stderr.write(f"worker {os.getpid()}: {error}\n")
+        raise SystemExit(1) from None
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@contextmanager
+def _told_to_end() -> Iterator[threading.Event]:
+    """Give an event that SIGINT and SIGTERM set."""
+    ending = threading.Event()
+    kinds = signal.SIGINT, signal.SIGTERM
+    before = [signal.signal(kind, lambda *_: ending.set()) for kind in kinds]
+    try:
+        yield ending
+    finally:
+        for kind, handler in zip(kinds, before, strict=True):
+            signal.signal(kind, handler)
+
+
+@contextmanager
+def _shared_metrics() -> Iterator[None]:
+    """Let all workers count in one folder of temporary files."""
+    with tempfile.TemporaryDirectory(prefix="hycal-metrics-", ignore_cleanup_errors=True) as folder:
+        os.environ[SHARED] = folder
+        try:
+            yield
+        finally:
+            del os.environ[SHARED]
+
+
+def _forget_gauges(pid: int | None) -> None:
+    """Take the open requests of a worker that ended out of the metrics; what it counted stays."""
+    from prometheus_client.multiprocess import mark_process_dead
+
+    with suppress(OSError):
+        mark_process_dead(pid)  # type: ignore[no-untyped-call]
