@@ -14,8 +14,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, features
-from safetensors.numpy import load
+import pyarrow
+import pyarrow.parquet
+from PIL import Image
+from PIL import features as image_formats
+from safetensors.numpy import load, save_file
 
 from hycal.embedding.decoding import FORMATS
 from hycal.embedding.table import EmbeddingTable, write_table
@@ -44,6 +47,44 @@ def _write_model(path: Path) -> None:
     project.learn([Arrival("pets/cat", images[0]), Arrival("pets/dog", images[1])], texts)
     project.correct(images[2], "pets/dog")
     project.forget("pets/cat")
+
+
+def _features_npz(path: Path) -> None:
+    np.savez(path, features=np.eye(6, WIDTH) + 0.1, labels=_LABELS, split=["train"] * 4 + ["test"] * 2)
+
+
+def _features_parquet(path: Path) -> None:
+    pyarrow.parquet.write_table(_feature_table(), path)
+
+
+def _features_arrow(path: Path) -> None:
+    with pyarrow.ipc.new_stream(path, _feature_table().schema) as file:
+        file.write_table(_feature_table())
+
+
+def _features_safetensors(path: Path) -> None:
+    numbers = np.arange(6) % 2
+    save_file({"features": np.eye(6, WIDTH, dtype=np.float32) + 0.1, "labels": numbers}, path)
+
+
+_LABELS = ["owl", "tit"] * 3
+#: Writers of features by suffix.
+FEATURES: dict[str, Callable[[Path], None]] = {
+    ".npz": _features_npz,
+    ".parquet": _features_parquet,
+    ".arrow": _features_arrow,
+    ".safetensors": _features_safetensors,
+}
+
+
+def _feature_table() -> pyarrow.Table:
+    rows = (np.eye(6, WIDTH) + 0.1).tolist()
+    return pyarrow.table({"embedding": rows, "label": _LABELS, "split": ["train"] * 4 + ["test"] * 2})
+
+
+def features(suffix: str) -> list[bytes]:
+    """Files of features."""
+    return [_made(FEATURES[suffix])]
 
 
 def model() -> bytes:
@@ -126,7 +167,7 @@ def images() -> list[bytes]:
     """One small image of each format and mode that we decode."""
     ramp = np.add.outer(np.arange(12), np.arange(16)).astype(np.uint8) * 9
     picture = Image.fromarray(ramp).convert("RGB")
-    formats = [name for name in FORMATS if name != "WEBP" or features.check("webp")]
+    formats = [name for name in FORMATS if name != "WEBP" or image_formats.check("webp")]
     found = [_image_file(picture, name) for name in formats]
     return [*found, *(_image_file(picture.convert(mode), "PNG") for mode in ("L", "P", "RGBA", "1", "I;16"))]
 

@@ -8,13 +8,14 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 
 from fuzz import seeds
 from hycal.data.archives import unpack
+from hycal.data.features import load_features
 from hycal.data.readers import list_images
 from hycal.embedding.decoding import decode
 from hycal.embedding.table import read_table
@@ -119,6 +120,15 @@ def _table(content: bytes) -> None:
     read_table(_placed("table.npz", content))
 
 
+def _features(suffix: str) -> Callable[[bytes], None]:
+    def feed(content: bytes) -> None:
+        for domain in load_features(_placed(f"domain{suffix}", content)).values():
+            if not np.allclose(np.linalg.norm(domain.train_x, axis=1), 1, atol=1e-3):
+                raise AssertionError("rows of another length came out")
+
+    return feed
+
+
 def _image(content: bytes) -> None:
     picture = decode(content, most_pixels=MOST_PIXELS)
     if picture.mode != "RGB" or picture.width * picture.height > MOST_PIXELS:
@@ -160,6 +170,7 @@ TARGETS = {
         Target("jsonl", _list("list.jsonl"), seeds.jsonl_lists),
         Target("npz", _list("list.npz"), seeds.npz_lists),
         Target("table", _table, seeds.tables),
+        *(Target(f"features{suffix}", _features(suffix), partial(seeds.features, suffix)) for suffix in seeds.FEATURES),
         Target("image", _image, seeds.images),
         Target("zip", _archive("archive.zip"), seeds.zips),
         Target("tar", _archive("archive.tar"), seeds.tars),

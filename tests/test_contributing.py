@@ -126,7 +126,7 @@ print(table.title, [method for method, _ in table.rows])
 (missing,) = sections["few-and-many-shots"].blocks
 print(*missing.commands)
 """
-    command = 'hycal bench run fscil-5 fscil-20 --methods "study:paper" --embeddings EMBEDDINGS --out RESULTS'
+    command = 'hycal bench run fscil-5 fscil-20 --methods "study:paper" --features EMBEDDINGS --out RESULTS'
     assert run(copy, "-c", code) == f"Spread: xd8-balanced ['NCM']\n{command}\n"
 
 

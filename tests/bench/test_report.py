@@ -273,7 +273,7 @@ def test_settings_stand_side_by_side_and_the_missing_one_says_what_to_run() -> N
     assert np.isnan(rows["KLDA:hycal-paper"][4].mean), "not run there"
     assert isinstance(missing, NotRun)
     assert missing.commands == (
-        'hycal bench run cross-scale --methods "study:paper" --embeddings EMBEDDINGS --out RESULTS',
+        'hycal bench run cross-scale --methods "study:paper" --features EMBEDDINGS --out RESULTS',
     )
 
 
@@ -345,7 +345,7 @@ def test_without_results_every_table_and_figure_says_what_to_run() -> None:
     commands = [c for s in sections.values() for b in s.blocks if isinstance(b, NotRun) for c in b.commands]
     assert all(command.startswith("hycal bench ") and "--out RESULTS" in command for command in commands)
     assert [
-        c.split(" --embeddings ")[1].split()[0] for b in sections["backbone-and-x-tail"].blocks for c in b.commands
+        c.split(" --features ")[1].split()[0] for b in sections["backbone-and-x-tail"].blocks for c in b.commands
     ] == [
         "DATACOMP-EMBEDDINGS",
         "EMBEDDINGS",

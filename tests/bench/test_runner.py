@@ -233,7 +233,7 @@ def test_the_seed_draws_the_random_features_and_the_manifest_says_so(tmp_path: P
 
 
 def test_missing_embeddings_say_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(HyCalError, match="--embeddings"):
+    with pytest.raises(HyCalError, match="--features"):
         load_domains(load_setting("balanced"))
     with pytest.raises(HyCalError, match="expected the embeddings of 'dtd'"):
         read_domain(tmp_path, "dtd")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hycal import METHODS
-from hycal.bench.settings import list_settings
+from hycal.bench.settings import list_settings, load_setting
+from hycal.datasets import load_xd8
 from tests.support.commands import hycal, hycal_error
 from tests.support.small_benchmark import write_small
 
@@ -67,3 +69,68 @@ def test_practice_runs_each_seed_once_and_the_report_shows_it(tmp_path: Path) ->
     run_small(tmp_path)
     hycal("bench", "report", tmp_path / "out")
     assert "logistic regression" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+
+
+MINE = """
+import numpy as np
+from hycal.base import IncrementalClassifier
+
+
+class Mine(IncrementalClassifier):
+    def derive(self, records, previous):
+        return np.stack([record.samples.mean for record in records.ordered])
+
+    def score_rows(self, derived, X, columns):
+        return X @ (derived if columns is None else derived[columns]).T
+"""
+
+
+def write_features(folder: Path, *names: str) -> Path:
+    folder.mkdir()
+    for name in names:
+        (train, train_y), (test, test_y) = load_xd8()[name].train, load_xd8()[name].test
+        split = ["train"] * len(train) + ["test"] * len(test)
+        rows, labels = np.concatenate([train, test]), np.concatenate([train_y, test_y])
+        np.savez(folder / f"{name}.npz", embeddings=rows, labels=labels, split=split)
+    return folder
+
+
+def test_features_of_any_tool_and_a_method_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_method.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    write_features(tmp_path / "clip", "digit", "texture")
+    options = ("--shots", "1 5", "--methods", "NCM my_method:Mine", "--seeds", "0 1", "--out", "out", "--jobs", "1")
+    ran = hycal("bench", "run", "--features", "clip", *options, "--latex")
+    assert "8 runs in" in ran
+    for table in ("clip-1-shot (CIL)", "clip-5-shot (CIL)"):
+        assert table in ran
+    assert r"my\_method:Mine & " in ran.replace("{", "").replace("}", "") and ran.count(r" \\") == 4
+    assert "0 runs in" in hycal("bench", "run", "--features", "clip", *options)
+    assert "my_method:Mine" in hycal("bench", "report", "out")
+    assert "method nowhere:Nothing was asked for, but" in hycal_error(
+        "bench", "run", "--features", "clip", "--methods", "nowhere:Nothing", "--out", "out"
+    )
+
+
+def test_a_setting_of_the_paper_has_the_published_numbers_beside_ours(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for domain in load_setting("two-domain-balanced").domains:
+        means, labels = rng.normal(size=(domain.classes, 16)), np.repeat(np.arange(domain.classes), 6)
+        rows = means[labels] + 0.3 * rng.normal(size=(len(labels), 16))
+        np.savez(tmp_path / f"{domain.name}.npz", features=rows, labels=labels)
+    options = ("--methods", "HyCal", "--seeds", "0", "--features", tmp_path, "--jobs", "1", "--out", tmp_path / "out")
+    ran = hycal("bench", "run", "two-domain-balanced", *options, "--latex")
+    assert "(paper " in ran
+    row = next(line for line in ran.splitlines() if line.startswith("HyCal & "))
+    assert "(paper" in row and row.endswith(r"\\")
+
+
+def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
+    assert "Nothing to run" in hycal_error("bench", "run", "--out", tmp_path)
+    said = hycal_error("bench", "run", "xd8-balanced", "--shots", "5", "--out", tmp_path)
+    assert "--shots is for features without a setting" in said
+    said = hycal_error(
+        "bench", "run", "--features", write_features(tmp_path / "f", "digit"), "--shots", "0", "--out", "x"
+    )
+    assert "--shots is '0'; expected whole numbers" in said

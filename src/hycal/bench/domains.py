@@ -1,4 +1,4 @@
-"""Embedded domains that the benchmark runs on: the bundled ones, or one .npz file for each domain in a folder.
+"""Embedded domains that the benchmark runs on: the bundled ones, or features that any tool made.
 
 `write_domain` and `read_domain` are the file of a domain; `hycal.bench.embedding` makes it from a copy of a data set.
 """
@@ -6,44 +6,32 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hycal.bench.settings import DomainShots, Setting
 from hycal.data.bundled import load_xd8
-from hycal.data.embedded import EmbeddedDomain
+from hycal.data.embedded import EmbeddedDomain, check_arrays, check_domain
+from hycal.data.features import load_features
 from hycal.errors import HyCalError
 from hycal.storage.atomic import replacing
-from hycal.storage.npz import load_arrays
-from hycal.validation import Floats, unit_rows
+from hycal.validation import Floats
 
 
 @dataclass(frozen=True, eq=False)
 class BenchDomain(EmbeddedDomain):
-    """An embedded domain with the text embedding of each class, where there is one.
+    """An embedded domain, and what a method is told of it.
 
     Attributes
     ----------
-    text : ndarray of shape (classes, d), or None
-    space : str
-        Name of the embedding space, as `hycal.embedding.store.space_fingerprint` gives it; "" if it is not known.
-    examples : tuple of str
-        Thumbnails of some training images, as JPEG files in base64, for the report.
-    images : str
-        A hash of the list of images, with their classes and splits, that was embedded; "" if it is not known.
     told : str
         The domain that a method is told; "" if that is the name.
     """
 
-    text: Floats | None = None
-    space: str = ""
-    examples: tuple[str, ...] = ()
-    images: str = ""
     told: str = ""
 
     @property
@@ -83,16 +71,21 @@ class BenchDomain(EmbeddedDomain):
         return total.hexdigest()
 
 
-def load_domains(setting: Setting, folder: Path | None = None) -> dict[str, BenchDomain]:
+def load_domains(
+    setting: Setting, features: Path | Sequence[Path] | None = None, *, columns: str = ""
+) -> dict[str, BenchDomain]:
     """Return the embedded domains of a setting.
 
     Parameters
     ----------
     setting : Setting
-    folder : path, optional
-        Holds DOMAIN.npz for each domain. Without it a setting for "xd8" uses the bundled embeddings.
+    features : path or sequence of paths, optional
+        Files or folders with the domains of the setting, by name. Without them a setting for "xd8" uses the bundled
+        embeddings.
+    columns : str
+        As for `hycal.datasets.load_features`.
     """
-    whole = _load_whole(setting, list(setting.data_sets), folder)
+    whole = _load_whole(setting, list(setting.data_sets), features, columns)
     for name, sessions in setting.data_sets.items():
         found, expected = len(whole[name].class_names), sum(session.classes for session in sessions)
         if sessions[0].members and found != expected:
@@ -106,37 +99,43 @@ def load_domains(setting: Setting, folder: Path | None = None) -> dict[str, Benc
     }
 
 
-def _load_whole(setting: Setting, names: list[str], folder: Path | None) -> dict[str, BenchDomain]:
+def read_domains(
+    features: Path | Sequence[Path], *, names: Sequence[str] | None = None, columns: str = ""
+) -> dict[str, BenchDomain]:
+    """Return the domains in files or folders, all or those of `names`; they must be of one width and space."""
+    found = load_features(features, only=names, columns=columns)
+    return _check_alike({name: _benched(domain) for name, domain in found.items()})
+
+
+def _load_whole(
+    setting: Setting, names: list[str], features: Path | Sequence[Path] | None, columns: str
+) -> dict[str, BenchDomain]:
     """Return the data sets of a setting, not split into sessions."""
-    if folder is not None:
-        return _check_alike(folder, {name: read_domain(folder, name) for name in names})
+    if features:
+        return read_domains(features, names=names, columns=columns)
     if setting.source != "xd8":
         raise HyCalError(
             f"Setting {setting.name!r} needs embeddings of {', '.join(names)}, which do not come with the package. "
-            "Make them with `hycal bench embed`, then pass their folder with --embeddings."
+            "Make them with `hycal bench embed`, then pass their folder with --features."
         )
     bundled = load_xd8()
     unknown = [name for name in names if name not in bundled]
     if unknown:
         raise HyCalError(
             f"Setting {setting.name!r}: the bundled embeddings have no domain {unknown[0]!r}; expected some of "
-            f"{', '.join(bundled)}, or your own embeddings, passed with --embeddings."
+            f"{', '.join(bundled)}, or your own embeddings, passed with --features."
         )
-    return {
-        name: BenchDomain(**{f.name: getattr(bundled[name], f.name) for f in fields(bundled[name])}) for name in names
-    }
+    return {name: _benched(bundled[name]) for name in names}
 
 
-def _check_alike(folder: Path, domains: dict[str, BenchDomain]) -> dict[str, BenchDomain]:
+def _check_alike(domains: dict[str, BenchDomain]) -> dict[str, BenchDomain]:
     """Return the domains; raise an error if their widths differ, or their spaces where those are known."""
     widths = {name: str(domain.train_x.shape[1]) for name, domain in domains.items()}
     spaces = {name: domain.space for name, domain in domains.items() if domain.space}
     for what, values in (("widths", widths), ("spaces", spaces)):
         if len(set(values.values())) > 1:
-            listed = ", ".join(f"{name}.npz of {value}" for name, value in values.items())
-            raise HyCalError(
-                f"{folder} holds embeddings of different {what}: {listed}. Make all with the same encoder."
-            )
+            listed = ", ".join(f"{name} of {value}" for name, value in values.items())
+            raise HyCalError(f"The domains have different {what}: {listed}. Make all with the same encoder.")
     return domains
 
 
@@ -145,86 +144,11 @@ def read_domain(folder: Path, name: str) -> BenchDomain:
     path = folder / f"{name}.npz"
     if not path.exists():
         raise HyCalError(f"There is no {path}; expected the embeddings of {name!r} there. See `hycal bench embed`.")
-    try:
-        arrays = load_arrays(path)
-    except ValueError as error:
-        raise HyCalError(f"{path} does not hold an embedded domain: {error}. Make it again.") from None
-    _check_forms(arrays, path)
-    text = arrays.get("text")
-    domain = BenchDomain(
-        name=name,
-        train_x=unit_rows(arrays["train_x"]),
-        train_y=arrays["train_y"].astype(np.int64),
-        test_x=unit_rows(arrays["test_x"]),
-        test_y=arrays["test_y"].astype(np.int64),
-        class_names=tuple(str(label) for label in arrays["class_names"]),
-        text=None if text is None else unit_rows(text),
-        space=str(arrays.get("space", "")),
-        examples=tuple(arrays.get("examples", np.array([], dtype=np.str_)).tolist()),
-        images=str(arrays.get("images", "")),
-    )
-    _check(domain, path)
-    return domain
+    return read_domains(path, names=[name])[name]
 
 
-@dataclass(frozen=True)
-class _Form:
-    """Expected form of an array: a description, the number of axes, the kinds of its values."""
-
-    words: str
-    ndim: int
-    kinds: str
-    optional: bool = False
-
-    def check(self, array: npt.NDArray[Any] | None, where: str) -> None:
-        if array is None and self.optional:
-            return
-        found = "missing" if array is None else f"of shape {array.shape} and type {array.dtype}"
-        if array is None or array.ndim != self.ndim or array.dtype.kind not in self.kinds or not array.size:
-            raise HyCalError(f"{where} is {found}; expected {self.words}. Make the file again.")
-        if self.ndim == 2 and not (usable := np.isfinite(array).all(axis=1) & array.any(axis=1)).all():
-            raise HyCalError(f"{where}: row {usable.argmin()} is not finite or all zeros. Drop it, or make it again.")
-
-
-_ROWS = _Form("finite numbers of shape (images, width)", 2, "fiu")
-_LABELS = _Form("whole numbers of shape (images,), places in class_names", 1, "iu")
-_FORMS = {
-    "train_x": _ROWS,
-    "train_y": _LABELS,
-    "test_x": _ROWS,
-    "test_y": _LABELS,
-    "class_names": _Form("names of shape (classes,)", 1, "USiu"),
-    "text": _Form("finite numbers of shape (classes, width)", 2, "fiu", optional=True),
-    "examples": _Form("JPEG files in base64, of shape (examples,)", 1, "U", optional=True),
-}
-
-
-def _check_forms(arrays: Mapping[str, npt.NDArray[Any]], path: Path) -> None:
-    for part, form in _FORMS.items():
-        form.check(arrays.get(part), f"{path}: {part}")
-
-
-def _check(domain: BenchDomain, path: Path) -> None:
-    classes, width = len(domain.class_names), domain.train_x.shape[1]
-    for split in ("train", "test"):
-        rows, labels = getattr(domain, f"{split}_x"), getattr(domain, f"{split}_y")
-        if rows.shape != (len(labels), width):
-            raise HyCalError(
-                f"{path}: {split}_x has shape {rows.shape}; expected {(len(labels), width)}, one row for each label, "
-                "as wide as train_x."
-            )
-        if labels.min() < 0 or labels.max() >= classes:
-            found = f"goes from {labels.min()} to {labels.max()}"
-            raise HyCalError(f"{path}: {split}_y {found}; expected 0 to {classes - 1}, places in class_names.")
-    if len(set(domain.class_names)) < classes:
-        twice = next(name for name in domain.class_names if domain.class_names.count(name) > 1)
-        raise HyCalError(f"{path}: class_names has {twice!r} twice; expected a name of its own for each class.")
-    unseen = set(range(classes)) - set(domain.train_y.tolist())
-    if unseen:
-        name = domain.class_names[min(unseen)]
-        raise HyCalError(f"{path}: train_y has no image of class {name!r}; expected at least one of every class.")
-    if domain.text is not None and domain.text.shape != (classes, width):
-        raise HyCalError(f"{path}: text has shape {domain.text.shape}; expected {(classes, width)}, a row per class.")
+def _benched(domain: EmbeddedDomain) -> BenchDomain:
+    return BenchDomain(**vars(domain))
 
 
 def write_domain(folder: Path, domain: BenchDomain) -> Path:
@@ -244,8 +168,8 @@ def write_domain(folder: Path, domain: BenchDomain) -> Path:
         **({"examples": np.array(domain.examples)} if domain.examples else {}),
         **({"images": np.array(domain.images)} if domain.images else {}),
     }
-    _check_forms(arrays, path)
-    _check(domain, path)
+    check_arrays(arrays, path)
+    check_domain(domain, path)
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(path, mark=b"train_x.npy") as file:  # the first array of the file
         np.savez(file, **arrays)

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from hycal.bench.domains import BenchDomain, read_domain
 from hycal.data.catalog import DataSetSpec, find_dataset, prompts
@@ -65,13 +66,13 @@ def embed_domain(
     domains, skipped = embed_sets({name: images}, encoder, store=store, watch=watch)
     words = prompts(spec, images.class_names)
     text = encoder.encode_texts(words) if encoder.has_text else None
-    domain = BenchDomain(
-        **vars(domains[name]),
-        text=text,
-        space=space_fingerprint(encoder),
-        examples=_examples(images),
-        images=_list_hash(images, root),
-    )
+    known: dict[str, Any] = {
+        "text": text,
+        "space": space_fingerprint(encoder),
+        "examples": _examples(images),
+        "images": _list_hash(images, root),
+    }
+    domain = BenchDomain(**{**vars(domains[name]), **known})
     return domain, skipped
 
 

@@ -1,7 +1,8 @@
 """Which methods a run compares: variants of methods, and studies, which are named lists of variants.
 
 A variant is written METHOD, METHOD:PROFILE or METHOD[parameter=value, ...], then +one-domain if the method is told one
-domain for all classes, then +tuned. Studies are data in `studies.toml`.
+domain for all classes, then +tuned. METHOD is a name of the registry, or MODULE:CLASS. Studies are data in
+`studies.toml`.
 
 >>> parse_variant("HyCal[metric=cosine,alpha=20]")
 Variant(method='HyCal', profile='', overrides={'metric': 'cosine', 'alpha': 20}, one_domain=False, tuned=False)
@@ -29,12 +30,12 @@ import numpy as np
 from hycal.base import IncrementalClassifier
 from hycal.bench.settings import Setting, load_setting
 from hycal.classifiers import METHODS
-from hycal.classifiers.registry import profile_parameters
+from hycal.classifiers.registry import Method, import_method, profile_parameters
 from hycal.errors import HyCalError
 from hycal.testing.streams import Stream, learn
 
 _LABEL = re.compile(
-    r"(?P<method>\w+)(:(?P<profile>[\w-]+))?(\[(?P<overrides>[^\[\]]*)\])?"
+    r"(?P<method>[\w.]+:[A-Za-z_]\w*|\w+)(:(?P<profile>[\w-]+))?(\[(?P<overrides>[^\[\]]*)\])?"
     r"(?P<one_domain>\+one-domain)?(?P<tuned>\+tuned)?"
 )
 _WORDS = re.compile(r"(?:\[[^\]]*\]|\S)+")  # white space inside brackets does not end a word
@@ -65,6 +66,11 @@ class Variant:
     tuned: bool = False
 
     @property
+    def kind(self) -> Method:
+        """The class of the method."""
+        return import_method(self.method) if ":" in self.method else METHODS[self.method]
+
+    @property
     def label(self) -> str:
         """The variant as it is written."""
         profile = f":{self.profile}" if self.profile else ""
@@ -78,7 +84,7 @@ class Variant:
         The seed draws the random features of methods that have them (`random_state`). Where there are no text
         embeddings, parameters that ask for them are set to use images alone.
         """
-        method = METHODS[self.method]
+        method = self.kind
         known = method().get_params(deep=False)
         chosen = {
             **known,
@@ -98,11 +104,11 @@ class Variant:
 
     def build(self, setting: Setting, *, text: bool, seed: int = 0) -> IncrementalClassifier:
         """Return the unfitted classifier."""
-        return METHODS[self.method](**self.parameters(setting, text=text, seed=seed))
+        return self.kind(**self.parameters(setting, text=text, seed=seed))
 
     def why_not(self, *, text: bool) -> str:
         """Return why the variant cannot run, or ""."""
-        if not text and METHODS[self.method].without_text is None:
+        if not text and self.kind.without_text is None:
             return f"{self.method} needs text embeddings, and there are none"
         return ""
 
@@ -112,20 +118,33 @@ def parse_variant(label: str) -> Variant:
     match = _LABEL.fullmatch(label.strip())
     if match is None:
         raise HyCalError(
-            f"{label!r} is not a method; expected METHOD, METHOD:PROFILE or METHOD[parameter=value], then "
-            "+one-domain, then +tuned."
+            f"{label!r} is not a method; expected METHOD, MODULE:CLASS, METHOD:PROFILE or METHOD[parameter=value], "
+            "then +one-domain, then +tuned."
         )
-    method = METHODS.find(match["method"])
-    if match["profile"]:
-        profile_parameters(method, match["profile"])
+    name, profile = _name_and_profile(match["method"], match["profile"] or "")
+    method = import_method(name) if ":" in name else METHODS.find(name)
+    if profile:
+        profile_parameters(method, profile)
     overrides = dict(_assignment(label, part) for part in (match["overrides"] or "").split(",") if part.strip())
     return Variant(
-        method.__name__,
-        match["profile"] or "",
+        name if ":" in name else method.__name__,
+        profile,
         overrides,
         one_domain=bool(match["one_domain"]),
         tuned=bool(match["tuned"]),
     )
+
+
+def _name_and_profile(name: str, profile: str) -> tuple[str, str]:
+    """Tell METHOD:PROFILE from MODULE:CLASS: before the colon of the first stands a method of the registry.
+
+    >>> _name_and_profile("RanPAC:paper", ""), _name_and_profile("mine:Mine", "robust")
+    (('RanPAC', 'paper'), ('mine:Mine', 'robust'))
+    """
+    first, colon, second = name.partition(":")
+    if colon and not profile and first.lower() in {known.lower() for known in METHODS}:
+        return first, second
+    return name, profile
 
 
 def _assignment(label: str, text: str) -> tuple[str, Any]:

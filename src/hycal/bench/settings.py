@@ -179,6 +179,39 @@ def load_settings(names: Iterable[str]) -> list[Setting]:
     return settings
 
 
+def few_shot_settings(name: str, classes: Mapping[str, int], shots: Iterable[int]) -> list[Setting]:
+    """Return one setting for each number of shots: domains learned one after the other, four seeds.
+
+    A class with fewer images gives all it has.
+
+    Parameters
+    ----------
+    name : str
+        Settings are called NAME-K-shot.
+    classes : mapping
+        Number of classes of each domain, in the order of learning.
+    shots : iterable of int
+
+    Examples
+    --------
+    >>> [setting.name for setting in few_shot_settings("birds", {"owls": 3}, [1, 5])]
+    ['birds-1-shot', 'birds-5-shot']
+    """
+    return [
+        Setting(
+            name=f"{name}-{count}-shot",
+            title=f"{name}, {count} images of each class",
+            protocol="CIL",
+            source="embeddings",
+            seeds=(0, 1, 2, 3),
+            short="all-available",
+            sampling="own",
+            domains=tuple(DomainShots(domain, number, count) for domain, number in classes.items()),
+        )
+        for count in dict.fromkeys(shots)
+    ]
+
+
 def _packaged(name: str) -> str:
     """Return the text of a setting of the package."""
     if name not in list_settings():

@@ -12,10 +12,12 @@ names a method; it never says where to find code. Only what is installed is impo
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 from hycal.base import IncrementalClassifier
@@ -39,7 +41,7 @@ class MethodRegistry(Mapping[str, Method]):
         if name in self._own:
             method: Method = getattr(import_module(self._own[name]), name)
             return method
-        return _loaded(self._offered[name])
+        return _offered(self._offered[name])
 
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._offered
@@ -111,19 +113,40 @@ def profile_parameters(method: Method, profile: str) -> dict[str, Any]:
     return dict(method.profiles[profile])
 
 
-def _loaded(point: EntryPoint) -> Method:
-    """Return the method of another package, or say what is wrong with it."""
+def import_method(place: str) -> Method:
+    """Return the method at "MODULE:CLASS", a module that Python finds or one in the working directory.
+
+    Only what a person writes in a command or a script leads here; a model file names methods of the registry.
+
+    Examples
+    --------
+    >>> import_method("hycal.classifiers.ncm:NCM").__name__
+    'NCM'
+    """
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)  # last: a file in the folder replaces no package
+    return _loaded(
+        EntryPoint(place.rpartition(":")[2], place, GROUP),
+        f"The method {place} was asked for",
+        "Check its name, and that its module is installed or in the working directory.",
+    )
+
+
+def _offered(point: EntryPoint) -> Method:
+    """Return the method of another package."""
     package = point.dist.name if point.dist else point.module
+    return _loaded(point, f"The package {package} offers the method {point.name}", "Mend or uninstall that package.")
+
+
+def _loaded(point: EntryPoint, whence: str, advice: str) -> Method:
+    """Return a method of other code, or say what is wrong with it: `whence` says who named it, `advice` what to do."""
     try:
         method = point.load()
-    except Exception as error:  # whatever another package's import raises
-        raise HyCalError(
-            f"The package {package} offers the method {point.name}, but importing {point.value} failed: {error!r}. "
-            "Mend or uninstall that package."
-        ) from error
+    except Exception as error:  # whatever other code raises at its import
+        raise HyCalError(f"{whence}, but importing {point.value} failed: {error!r}. {advice}") from error
     if not (isinstance(method, type) and issubclass(method, IncrementalClassifier) and method.__name__ == point.name):
         raise HyCalError(
-            f"The package {package} offers the method {point.name} as {point.value}, which is not a subclass of "
-            f"hycal.base.IncrementalClassifier called {point.name}. Mend or uninstall that package."
+            f"{whence}: {point.value} is not a subclass of hycal.base.IncrementalClassifier called "
+            f"{point.name}. {advice}"
         )
     return method

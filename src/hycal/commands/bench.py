@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.table import Table
 
 from hycal.bench.setting_form import SAMPLING
-from hycal.bench.settings import list_settings, load_setting, load_settings
+from hycal.bench.settings import Setting, few_shot_settings, list_settings, load_setting, load_settings
 from hycal.commands._lazy import Subcommands
 from hycal.commands._options import Cluster, Force, Quiet
 from hycal.commands._output import (
@@ -27,15 +28,28 @@ from hycal.commands._output import (
 from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
+    from hycal.bench.cells import Cell
+    from hycal.bench.domains import BenchDomain
+    from hycal.bench.report.results import Group
     from hycal.bench.runner import Summary
 
 app = Subcommands(no_args_is_help=True, help="Run the benchmark and report it.")
 
+_SHOTS = "5"  # images of each class, where only features are given
 _PROGRESS = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results; a run goes on with what is there.")]
 Seeds = Annotated[str, typer.Option(help="A list such as '0 1'; those of the setting by default.")]
-Embeddings = Annotated[
-    Path | None, typer.Option(help="Folder with one DOMAIN.npz each; the xd8 settings use the bundled ones without it.")
+Features = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--features",
+        "--embeddings",
+        help="File or folder of features, of any tool; may be given again. The xd8 settings use the bundled ones "
+        "without it.",
+    ),
+]
+Columns = Annotated[
+    str, typer.Option(help="Which columns are which, if not called so: 'features=vec labels=species split=fold'.")
 ]
 
 
@@ -63,43 +77,76 @@ def list_command() -> None:
 @app.command("run")
 @report_errors
 def run_command(
-    settings: Annotated[list[str], typer.Argument(help="Settings, by name or as a .toml file.")],
     out: Out,
+    settings: Annotated[
+        list[str] | None, typer.Argument(help="Settings, by name or as a .toml file; none for --features alone.")
+    ] = None,
     methods: Annotated[
-        str, typer.Option(help="A list such as 'all study:metrics' or 'HyCal KLDA:hycal-paper HyCal[metric=cosine]'.")
+        str,
+        typer.Option(
+            help="A list such as 'all study:metrics', 'HyCal KLDA:hycal-paper HyCal[metric=cosine]', or MODULE:CLASS "
+            "for a method of your own."
+        ),
     ] = "all",
+    features: Features = None,
+    shots: Annotated[str, typer.Option(help="Images of each class for --features alone, such as '1 5 16'.")] = "",
+    columns: Columns = "",
+    latex: Annotated[bool, typer.Option("--latex", help="Print the rows in LaTeX, too.")] = False,
     seeds: Seeds = "",
     orders: Annotated[str, typer.Option(help="Orders of learning, such as 'default I II'.")] = "default",
     sampling: Annotated[str, typer.Option(help=f"{' or '.join(SAMPLING)}; that of the setting by default.")] = "",
-    embeddings: Embeddings = None,
     jobs: Annotated[int, typer.Option(help="Processes side by side; -1 for one on each core.")] = -1,
     cluster: Cluster = "",
     quiet: Quiet = False,
 ) -> None:
-    """Run settings with methods, four seeds each, and keep one small file for each run.
+    """Run methods on settings, four seeds each, keep one small file for each run, and print the table.
+
+    A setting of the paper has the published numbers beside ours. With --features alone, each domain in the files is
+    learned from 5 images of each class (--shots), one domain after the other. Features may be .npz, .parquet, .arrow,
+    .safetensors or .pt files, folders that the library `datasets` saved, or folders of these: docs/features.md.
 
     What has a result already is not run again. Ends with code 0 once everything that can run has a result.
 
     Example: hycal bench run xd8-balanced --methods "HyCal NCM" --out results
+
+    Example: hycal bench run --features clip.parquet --shots "1 16" --methods "HyCal mine:MyMethod" --out results
     """
-    from hycal.bench.domains import load_domains
     from hycal.bench.methods import parse_methods
     from hycal.bench.runner import grid, run_grid
 
     console = Console()
-    chosen = load_settings(settings)
-    if sampling:
-        chosen = [setting.sampled(sampling) for setting in chosen]
     variants = parse_methods(methods)
-    numbers = _numbers(seeds) or None
     if not orders.split():
         raise HyCalError("--orders names no order; expected a list such as 'default I II'.")
-    cells = grid(chosen, variants, seeds=numbers, orders=orders.split())
-    embedded = {setting.name: load_domains(setting, embeddings) for setting in chosen}
+    chosen, embedded = _chosen(settings or [], features or [], shots, columns)
+    if sampling:
+        chosen = [setting.sampled(sampling) for setting in chosen]
+    cells = grid(chosen, variants, seeds=_numbers("--seeds", seeds) or None, orders=orders.split())
     began = time.monotonic()
     with progress(Console(quiet=quiet), *_PROGRESS, line=lambda done, of, _: f"{done} of {of} runs") as watch:
         summary = run_grid(cells, embedded, out, cluster=cluster or f"local:{jobs}", watch=watch)
     _print_summary(console, summary, out, time.monotonic() - began)
+    _print_groups(_results_of(cells, out), latex=latex)
+
+
+def _chosen(
+    settings: list[str], features: list[Path], shots: str, columns: str
+) -> tuple[list[Setting], dict[str, dict[str, BenchDomain]]]:
+    """Return the settings to run, and the domains of each; settings of the features themselves if none is named."""
+    from hycal.bench.domains import load_domains, read_domains
+
+    if settings and shots:
+        raise HyCalError("--shots is for features without a setting; a setting says itself how many. Leave one out.")
+    if not settings and not features:
+        raise HyCalError("Nothing to run. Name a setting of `hycal bench list`, or pass --features FILE_OR_FOLDER.")
+    if settings:
+        chosen = load_settings(settings)
+        return chosen, {one.name: load_domains(one, features or None, columns=columns) for one in chosen}
+    domains = read_domains(features, columns=columns)
+    name = features[0].resolve().stem if len(features) == 1 else "features"
+    counts = _numbers("--shots", shots or _SHOTS)
+    chosen = few_shot_settings(name, {key: len(domain.class_names) for key, domain in domains.items()}, counts)
+    return chosen, {one.name: domains for one in chosen}
 
 
 @app.command("embed")
@@ -109,7 +156,7 @@ def embed_command(
     root: Annotated[
         Path, typer.Option(help="Folder that holds one folder for each data set, by its name, or as CoOp calls it.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder for one DOMAIN.npz each; pass it to `run --embeddings`.")],
+    out: Annotated[Path, typer.Option(help="Folder for one DOMAIN.npz each; pass it to `run --features`.")],
     encoder: Annotated[str, typer.Option(help="An encoder of `hycal encoders list`.")] = "clip-vit-b16",
     quiet: Quiet = False,
 ) -> None:
@@ -156,23 +203,14 @@ def report_command(
 
     Example: hycal bench report results
     """
-    from hycal.bench.report.blocks import TITLES
     from hycal.bench.report.results import collect
-    from hycal.bench.report.writers import number, write_report
+    from hycal.bench.report.writers import write_report
 
     console = Console()
     with working("writing the report", quiet=quiet):
         results = collect(folder)
         files = write_report(results, folder, force=force)
-    for group in results.groups:
-        columns = ("last", "average", "s_cde", "forgetting", "ece")
-        title = plain(f"{group.name} ({group.protocol})")
-        table = Table("method", *(TITLES[name] for name in columns), title=title, box=None)
-        for method in group.methods:
-            values = [group.value(method, name) for name in columns]
-            table.add_row(plain(method), *(number(value.mean, value.interval) for value in values))
-        if group.methods:
-            print_table(table)
+    _print_groups([group for group in results.groups if group.methods])
     for path in files.values():
         print_line(console, str(path))
 
@@ -200,7 +238,7 @@ def practice_command(
     settings: Annotated[list[str], typer.Argument(help="Settings, by name or as a .toml file.")],
     out: Out,
     seeds: Seeds = "",
-    embeddings: Embeddings = None,
+    features: Features = None,
     quiet: Quiet = False,
 ) -> None:
     """Run scikit-learn's classifiers beside HierarchicalHyCal: what a practitioner would pick instead.
@@ -215,17 +253,47 @@ def practice_command(
 
     console = Console(quiet=quiet)  # a line for each seed: a bar would take processor time that is measured
     for setting in load_settings(settings):
-        embedded = load_domains(setting, embeddings)
-        for seed in _numbers(seeds) or setting.seeds:
+        embedded = load_domains(setting, features)
+        for seed in _numbers("--seeds", seeds) or setting.seeds:
             ran = run_practice(setting, seed, embedded, out)
             print_line(console, f"{setting.name}, seed {seed}: {'run' if ran else 'known already'}")
 
 
-def _numbers(seeds: str) -> list[int]:
-    """Return the seeds of an option; none if it is empty."""
-    if not all(seed.isdecimal() for seed in seeds.split()):
-        raise HyCalError(f"--seeds is {seeds!r}; expected whole numbers such as '0 1'.")
-    return [int(seed) for seed in seeds.split()]
+def _numbers(option: str, text: str) -> list[int]:
+    """Return the whole numbers of an option; none if it is empty."""
+    least = 1 if option == "--shots" else 0
+    if not all(word.isdecimal() and int(word) >= least for word in text.split()):
+        raise HyCalError(f"{option} is {text!r}; expected whole numbers such as '{least} {least + 1}'.")
+    return [int(word) for word in text.split()]
+
+
+def _results_of(cells: Sequence[Cell], out: Path) -> Sequence[Group]:
+    """Return the results of the cells of a run, by setting."""
+    from hycal.bench.cells import read_cell
+    from hycal.bench.report.results import grouped
+    from hycal.bench.runner import CELLS
+
+    paths = (out / CELLS / cell.place for cell in cells)
+    return grouped(read_cell(path) for path in paths if path.exists())
+
+
+def _print_groups(groups: Sequence[Group], *, latex: bool = False) -> None:
+    """Print a table for each setting: our numbers, and the published ones where the setting is the paper's."""
+    from hycal.bench.report.numbers import cell_text, latex_row
+    from hycal.bench.report.sections.setting import short_table
+
+    console = Console()
+    for group in groups:
+        short = short_table(group)
+        heads = [column.title for column in short.columns]
+        table = Table("method", *heads, title=plain(f"{group.name} ({group.protocol})"), box=None)
+        for method, values in short.rows:
+            table.add_row(plain(method), *(cell_text("terminal", short, value) for value in values))
+        print_table(table)
+        for number, note in enumerate(short.notes, start=1):
+            print_line(console, f"[{number}] {note}")
+        for method, values in short.rows if latex else ():
+            print_line(console, latex_row(short, method, values))
 
 
 def _print_summary(console: Console, summary: Summary, out: Path, seconds: float) -> None:

@@ -17,7 +17,7 @@ MOST_RATIO = 100  # above MOST_BYTES: photographs do not compress further
 def load_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of an .npz file by name; raise ValueError with the reason if it is damaged."""
     try:
-        _check_size(path)
+        check_zip(path)
         with np.load(path, allow_pickle=False) as file:
             return {name: _array(name, file[name]) for name in file.files}
     except Exception as error:  # zip, zlib and numpy each have errors of their own for a damaged file
@@ -35,9 +35,15 @@ def _array(name: str, value: Any) -> npt.NDArray[Any]:
     return value
 
 
-def _check_size(path: str | os.PathLike[str]) -> None:
+def check_zip(path: str | os.PathLike[str]) -> None:
+    """Raise an error if a zip file would unpack to far more than it holds."""
     with zipfile.ZipFile(path) as file:
         packed = sum(info.compress_size for info in file.infolist())
         size = sum(info.file_size for info in file.infolist())
+    check_unpacked(packed, size)
+
+
+def check_unpacked(packed: int, size: int) -> None:
+    """Raise ValueError if so many bytes of a file cannot be worth so many bytes of memory."""
     if size > max(MOST_BYTES, MOST_RATIO * packed):
         raise ValueError(f"{packed:,} bytes unpack to {size:,}, more than {MOST_RATIO} times as many")

@@ -7,7 +7,7 @@ embeddings or shots. `collect` refuses such a folder and names the files.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -202,18 +202,22 @@ def collect(folder: Path) -> Results:
     figures = {path: read_figure_data(path) for path in _files(folder / FIGURES)}
     manifests = {path: cell.manifest for path, cell in cells.items()}
     _check_agreement(manifests | {path: data.manifest for path, data in figures.items()})
+    return Results(grouped(cells.values()), tuple(figures.values()), read_efficiency(folder), read_practice(folder))
+
+
+def grouped(runs: Iterable[CellResult]) -> tuple[Group, ...]:
+    """Return runs by setting, order and protocol, in a fixed order."""
     found: dict[tuple[str, str, str], dict[str, list[CellResult]]] = {}
-    for run in cells.values():
+    for run in runs:
         methods = found.setdefault((run.setting, run.order, run.protocol), {})
         methods.setdefault(run.method, []).append(run)
-    groups = tuple(
+    return tuple(
         Group(
             *key,
             {name: tuple(sorted(methods[name], key=lambda run: run.seed)) for name in sorted(methods, key=table_place)},
         )
         for key, methods in sorted(found.items(), key=lambda item: (item[0][0], item[0][1] != DEFAULT_ORDER, item[0]))
     )
-    return Results(groups, tuple(figures.values()), read_efficiency(folder), read_practice(folder))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -221,8 +225,9 @@ def _files(folder: Path) -> list[Path]:
 
 
 def table_place(label: str) -> tuple[int, str]:
-    """Return the sort key of a method in a table: the order of `METHODS`, variants after the plain method."""
-    return list(METHODS).index(parse_variant(label).method), label
+    """Return the sort key of a method in a table: the order of `METHODS`, then others; variants after the plain one."""
+    known, method = list(METHODS), parse_variant(label).method
+    return known.index(method) if method in METHODS else len(known), label
 
 
 def _check_agreement(manifests: Mapping[Path, Mapping[str, Any]]) -> None:

@@ -101,12 +101,12 @@ def run_command(names: Sequence[str], methods: str = "", embeddings: str = EMBED
     Without `methods` it names all methods for bundled embeddings, and the paper's for other data.
 
     >>> run_command(["high-scale@I", "high-scale@II"], "HyCal")
-    'hycal bench run high-scale --orders "I II" --methods "HyCal" --embeddings EMBEDDINGS --out RESULTS'
+    'hycal bench run high-scale --orders "I II" --methods "HyCal" --features EMBEDDINGS --out RESULTS'
     """
     settings = dict.fromkeys(name.partition("@")[0] for name in names)
     orders = dict.fromkeys(name.partition("@")[2] or DEFAULT_ORDER for name in names)
     in_order = "" if list(orders) == [DEFAULT_ORDER] else f' --orders "{" ".join(orders)}"'
     bundled = all(load_setting(setting).source == "xd8" for setting in settings)
     named = methods or ("all" if bundled else "study:paper")
-    source = "" if bundled else f" --embeddings {embeddings}"
+    source = "" if bundled else f" --features {embeddings}"
     return f'hycal bench run {" ".join(settings)}{in_order} --methods "{named}"{source} --out RESULTS'

@@ -14,13 +14,13 @@ import numpy as np
 from hycal._version import __version__
 from hycal.bench.report.blocks import Column, ResultTable, Section
 from hycal.bench.report.closing import with_closing
+from hycal.bench.report.numbers import MISSING, cell_text, latex_row
 from hycal.bench.report.results import Results, Value
 from hycal.bench.report.sections import all_sections
 from hycal.escaping import csv_line, markdown_cell, tex_text, visible
 from hycal.gravity.page import PAGE_MARK, environment
 from hycal.storage.atomic import check_replaceable, write_whole
 
-MISSING = "–"
 FILES = {"markdown": "report.md", "latex": "report.tex", "csv": "report.csv", "html": "report.html"}
 _INTRODUCTION = (
     f"hycal {__version__}. Best in bold, second underlined; {MISSING} is missing. Where the paper has the same setting "
@@ -33,12 +33,6 @@ _FILE_MARKS = {
     "latex": b"% hycal bench report",
     "csv": ",".join(_COLUMNS).encode(),
     "html": PAGE_MARK,
-}
-#: How a form writes the best number of a column, the second, and a published number.
-_MARKS = {
-    "markdown": ("**{}**", "<u>{}</u>", "<br>{}"),
-    "latex": (r"\textbf{{{}}}", r"\underline{{{}}}", " ({})"),
-    "html": ("<b>{}</b>", "<u>{}</u>", '<br><span class="paper">{}</span>'),
 }
 
 
@@ -66,32 +60,13 @@ def render(form: str, sections: Sequence[Section], *, introduction: str = _INTRO
         templates = environment("hycal.bench.report")
     templates.filters |= {"tex": tex_text, "cell": markdown_cell, "visible": visible}
     text = templates.get_template(FILES[form]).render(
-        title="hycal benchmark", introduction=introduction, sections=sections, cell=partial(_cell, *_MARKS[form])
+        title="hycal benchmark",
+        introduction=introduction,
+        sections=sections,
+        cell=partial(cell_text, form),
+        row=latex_row,
     )
     return text if form == "html" else text[:-1]  # without the empty line after the last block
-
-
-def number(mean: float, interval: float, digits: int = 2) -> str:
-    """Return a mean with its interval as text.
-
-    >>> number(63.504, 0.731), number(63.5, float("nan")), number(float("nan"), float("nan"))
-    ('63.50 ± 0.73', '63.50', '–')
-    """
-    if np.isnan(mean):
-        return MISSING
-    return f"{mean:.{digits}f}" if np.isnan(interval) else f"{mean:.{digits}f} ± {interval:.{digits}f}"
-
-
-def _cell(best: str, second: str, published: str, table: ResultTable, value: Value) -> str:
-    """Return our number, marked by its rank, and the published one with the number of its note."""
-    ours = value.text or number(value.mean, value.interval, value.digits)
-    text = {"best": best, "second": second}.get(value.rank, "{}").format(ours)
-    if value.published is None:
-        return text
-    error = value.published.error
-    note = f" [{table.notes.index(error) + 1}]" if error else ""
-    theirs = number(value.published.value, value.published.interval, value.digits)
-    return text + published.format(f"paper {theirs}{note}")
 
 
 def _csv(sections: Iterable[Section]) -> str:

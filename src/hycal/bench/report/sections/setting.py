@@ -11,6 +11,7 @@ from hycal.bench.report.tables import FAMILIES, IMBALANCES, run_command
 from hycal.bench.settings import DEFAULT_ORDER
 
 _FORGETTING = ("forgetting", "worst_forgetting")
+_SHORT = ("last", "average", "s_cde", "forgetting", "ece")
 SUMMARY = ("last", "average", "s_adapt", "s_last", "s_cde", *_FORGETTING, "gap", "last:sigma", "ece")
 _ECE = "ECE: calibration error of the answers in the end"
 _X_TAIL = ("transfer", "average_x_tail")
@@ -63,6 +64,14 @@ def domain_tables(group: Group) -> list[ResultTable]:
     ]
 
 
+def short_table(group: Group) -> ResultTable:
+    """Return the few numbers of a group that fit a terminal, of every method that was run."""
+    columns = [Column(name, group=group) for name in _SHORT]
+    return make_table(
+        group.name, _caption(group), columns, list(group.runs), lambda method, column: _value(group, method, column)
+    )
+
+
 def _value(group: Group, method: str, column: Column) -> Value:
     """Return a number with the published one: that of the paper's table of this setting, or of this order."""
     table = group.published_name if group.order == DEFAULT_ORDER else "random-orders-domains"
@@ -70,7 +79,7 @@ def _value(group: Group, method: str, column: Column) -> Value:
 
 
 def _caption(group: Group) -> str:
-    runs = [run for method in group.methods for run in group.runs[method]]
+    runs = [run for method in (group.methods or group.runs) for run in group.runs[method]]
     seeds = len({run.seed for run in runs})
     caption = (
         f"Protocol {group.protocol}. Accuracy in percent, mean and 95% t interval over {seeds} "
