@@ -50,13 +50,6 @@ class EmbeddedDomain:
     >>> texture = load_xd8()["texture"]
     >>> round(NCM().fit(*texture.train).score(*texture.test), 2)
     0.87
-
-    Examples
-    --------
-    >>> from hycal.data import load_xd8
-    >>> texture = load_xd8()["texture"]
-    >>> texture.test_x.shape, len(texture.class_names)
-    ((360, 512), 10)
     """
 
     name: str
