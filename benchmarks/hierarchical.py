@@ -186,8 +186,8 @@ def tuning_table(queries: int, rows: Sequence[str]) -> None:
         tuned = measured(classifier, domains)
         changed = {key: value for key, value in classifier.get_params().items() if value != before[key]}
         print(
-            f"{name:18}{default[0]:9.1f}{default[1]:6.1f}{tuned[0]:8.1f}{tuned[1]:6.1f}{f'{seconds:.1f} ({busy:.1f})':>12}  "
-            + ", ".join(f"{key} {value}" for key, value in changed.items()),
+            f"{name:18}{default[0]:9.1f}{default[1]:6.1f}{tuned[0]:8.1f}{tuned[1]:6.1f}"
+            f"{f'{seconds:.1f} ({busy:.1f})':>12}  " + ", ".join(f"{key} {value}" for key, value in changed.items()),
             flush=True,
         )
 

@@ -9,8 +9,8 @@ A table stands between two marks, so that it can be read in the repository witho
     <!-- table: NAME, TITLE -->         TITLE is that of the table, or how it begins
     <!-- table: end -->
 
-`; columns: A, B` and `; rows: C, D` in the first mark show a part of it. A printed table is Markdown below a heading, or
-lines of columns two spaces apart below a title. A test fails when a document and its data differ.
+`; columns: A, B` and `; rows: C, D` in the first mark show a part of it. A printed table is Markdown below a heading,
+or lines of columns two spaces apart below a title. A test fails when a document and its data differ.
 """
 
 from __future__ import annotations

@@ -37,7 +37,9 @@ def test_every_figure_that_is_kept_has_its_command_and_its_place():
 
 def statements(text: str) -> list[str]:
     """Return the sentences and rows of a document that were written by hand."""
-    text = re.sub(r"```.*?```", lambda block: block[0] if "|" not in block[0] else "", RENDERED.sub("", text), flags=re.S)
+    text = re.sub(
+        r"```.*?```", lambda block: block[0] if "|" not in block[0] else "", RENDERED.sub("", text), flags=re.S
+    )
     rows = [line for line in text.splitlines() if line.startswith("|")]
     prose = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
     return rows + re.split(r"(?<=[.:;])\s+(?=[A-Z`*])|\n\s*\n", prose.strip())
@@ -70,19 +72,25 @@ def test_no_figure_stands_twice():
     twice = [
         f"{one[0]}: {one[1].strip()[:300]}\n{other[0]}: {other[1].strip()[:300]}\n"
         for one, other in pairs
-        if repeated(one[1], other[1]) and not (one[0] == other[0] and one[1][0] == other[1][0] == "|")  # tables of one document
+        if repeated(one[1], other[1])
+        and not (one[0] == other[0] and one[1][0] == other[1][0] == "|")  # tables of one document
     ]
     assert not twice, "\n" + "\n".join(twice)
 
 
 def test_a_figure_that_stands_twice_is_found():
-    assert statements("It takes 1.25 s. Others 4.5 s.\n\n| x | 1.25 |\n") == ["| x | 1.25 |", "It takes 1.25 s.", "Others 4.5 s."]
+    assert statements("It takes 1.25 s. Others 4.5 s.\n\n| x | 1.25 |\n") == [
+        "| x | 1.25 |",
+        "It takes 1.25 s.",
+        "Others 4.5 s.",
+    ]
     assert repeated("It takes 1.25 s, 35.5 GB and 2.75 ms.", "| x | 1.25 | 2.75 ± 0.5 | 35.5 |")
     assert not repeated("It takes 1.25 s, 35.5 GB and 2.75 ms.", "| x | 1.25 | 2.25 ± 2.75 | 35.5 |")
 
 
 def test_printed_tables_are_read():
-    printed = "\nTitle, 4 seeds: in %\n           one       two\nhycal     1.5  2.0 (3.0)\nother     1.0*     -\nall within bounds\n"
+    printed = "\nTitle, 4 seeds: in %\n          one  two\n"
+    printed += "hycal     1.5  2.0 (3.0)\nother     1.0*     -\nall in bounds\n"
     ((title, table),) = tables.printed_tables(printed)
     assert title == "Title, 4 seeds: in %"
     assert table == tables.Table(["", "one", "two"], [["hycal", "1.5", "2.0 (3.0)"], ["other", "1.0*", "-"]])
