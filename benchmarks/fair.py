@@ -5,7 +5,7 @@ with text, and pixels of scikit-learn's digits. The methods are `study:fair` of 
 published at their official width, tuned on training embeddings, and 1,024 wide as in the paper. Each row says whether
 the method knows the domains, and how far HierarchicalHyCal leads it, with an interval (`hycal.bench.leads`). All test
 images are asked, after the last step. Runs are kept in --out as those of `hycal bench run`, so a run that was stopped
-goes on.
+goes on. `python -m tools.tables --run fair` puts the tables into docs/explanation/fair.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.domains import ROOT, Domain, stream
+from benchmarks.domains import Domain, stream
 from benchmarks.hierarchical_streams import SEEDS, SHOTS, digits
 from hycal.bench.cells import Cell
 from hycal.bench.domains import BenchDomain, load_domains
@@ -37,9 +37,7 @@ CARS = (1, 2, 4, 8, 16)
 PIXELS = (5, 10, 30)
 OURS = "HierarchicalHyCal"
 WITHOUT_DOMAINS = f"{OURS}+one-domain"
-DOCUMENT = ROOT / "docs" / "explanation" / "fair.md"
 Embedded = dict[str, BenchDomain]
-_MARK = "<!-- fair: written by `python -m benchmarks.fair --write` -->"
 _INTRODUCTION = (
     "Last accuracy in percent, mean over seeds with its 95% interval, best in bold, second underlined. Printed by "
     "`python -m benchmarks.fair`."
@@ -202,19 +200,12 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS), choices=SEEDS)
     parser.add_argument("--jobs", type=int, default=-1, help="processes side by side; -1 for one on each core")
     parser.add_argument("--kept", action="store_true", help="run nothing: print the runs that --out has")
-    parser.add_argument(
-        "--write", action="store_true", help="put the tables into docs/explanation/fair.md, in place of the old ones"
-    )
     options = parser.parse_args()
     variants = parse_methods(options.methods)
     if OURS not in [variant.label for variant in variants]:
         parser.error(f"--methods is {options.methods!r}; expected {OURS} among them, as all leads are its leads")
     sections = [make_section(name, variants, options) for name in options.only]
-    text = render("markdown", sections, introduction=_INTRODUCTION)
-    print(text)
-    if options.write:
-        kept, mark, _ = DOCUMENT.read_text(encoding="utf-8").partition(_MARK)
-        DOCUMENT.write_text(f"{kept}{mark}\n\n{text}", encoding="utf-8")
+    print(render("markdown", sections, introduction=_INTRODUCTION))
 
 
 if __name__ == "__main__":

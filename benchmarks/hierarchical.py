@@ -131,7 +131,7 @@ def rejection_table(queries: int) -> None:
     for measure in measures:
         pairs = [np.mean([run[measure] for run in runs], axis=0) for runs in cases.values()]
         pairs.append(np.mean(pairs, axis=0))
-        print(f"{measure:22}" + "".join(f"{a:10.1f} /{b:5.1f}" for a, b in pairs), flush=True)
+        print(f"{measure:22}" + "".join(f"{f'{a:.1f} / {b:.1f}':>17}" for a, b in pairs), flush=True)
 
 
 def _rejection(domains: Sequence[Domain], known: set[str]) -> dict[str, tuple[float, float]]:
@@ -176,7 +176,7 @@ def tuning_table(queries: int, rows: Sequence[str]) -> None:
     domains = five_domains("balanced", 0, queries)
     samples = sum(len(domain.y) for domain in domains)
     print(f"\nTuning by {samples} samples of five domains: accuracy and calibration error, seconds (of processors)")
-    print(f"{'':18}{'default':>9}{'ECE':>6}{'tuned':>8}{'ECE':>6}{'seconds':>10}", flush=True)
+    print(f"{'':18}{'default':>9}{'ECE':>6}{'tuned':>8}{'ECE':>6}{'seconds':>12}  chosen", flush=True)
     for name in rows:
         classifier = learned(METHODS[name], domains)
         default, before = measured(classifier, domains), classifier.get_params()
@@ -186,8 +186,8 @@ def tuning_table(queries: int, rows: Sequence[str]) -> None:
         tuned = measured(classifier, domains)
         changed = {key: value for key, value in classifier.get_params().items() if value != before[key]}
         print(
-            f"{name:18}{default[0]:9.1f}{default[1]:6.1f}{tuned[0]:8.1f}{tuned[1]:6.1f}{seconds:6.1f} ({busy:.1f})  "
-            + ", ".join(f"{key} {value}" for key, value in changed.items()),
+            f"{name:18}{default[0]:9.1f}{default[1]:6.1f}{tuned[0]:8.1f}{tuned[1]:6.1f}"
+            f"{f'{seconds:.1f} ({busy:.1f})':>12}  " + ", ".join(f"{key} {value}" for key, value in changed.items()),
             flush=True,
         )
 

@@ -40,7 +40,9 @@ def slug(heading: str) -> str:
 def anchors(document: Path) -> frozenset[str]:
     """Return the anchors of a Markdown file; a heading that comes again has a number."""
     found: list[str] = []
-    for heading in re.findall(r"^#{1,6} (.+?)\s*#*$", _FENCE.sub("", document.read_text(encoding="utf-8")), re.MULTILINE):
+    for heading in re.findall(
+        r"^#{1,6} (.+?)\s*#*$", _FENCE.sub("", document.read_text(encoding="utf-8")), re.MULTILINE
+    ):
         base = slug(heading)
         again = sum(one == base or re.fullmatch(rf"{re.escape(base)}-\d+", one) is not None for one in found)
         found.append(f"{base}-{again}" if again else base)

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-
 import hycal
 
 Json = dict[str, Any]
@@ -151,8 +150,8 @@ def _route(method: str, path: str, route: Json) -> Iterator[str]:
 def _fields(schema: Json) -> str:
     needed = schema.get("required", ())
     rows = [
-        f"| `{name}` | {_kind(field)} | {'yes' if name in needed else 'no'} | {_escaped(field.get('description', ''))} |"
-        for name, field in schema.get("properties", {}).items()
+        f"| `{name}` | {_kind(one)} | {'yes' if name in needed else 'no'} | {_escaped(one.get('description', ''))} |"
+        for name, one in schema.get("properties", {}).items()
     ]
     return "\n".join(["| field | kind | always | |", "|---|---|---|---|", *rows]) if rows else ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -21,8 +22,9 @@ def test_a_list_begins_after_an_empty_line(document):
     text = re.sub(r"^```.*?^```$", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     lines = ["", *text.splitlines()]
     begins = [
-        line for before, line in zip(lines, lines[1:], strict=False) if re.match(r"[-*] |1\. ", line) and before.strip()
-        and not re.match(r"[-*] |\d+\. |  ", before)
+        line
+        for before, line in itertools.pairwise(lines)
+        if re.match(r"[-*] |1\. ", line) and before.strip() and not re.match(r"[-*] |\d+\. |  ", before)
     ]
     assert not begins
 
@@ -31,7 +33,9 @@ def test_what_is_broken_is_found(tmp_path):
     (tmp_path / "there.md").write_text("# A heading, with `code`\n\n# A heading, with `code`\n")
     assert anchors(tmp_path / "there.md") == {"a-heading-with-code", "a-heading-with-code-1"}
     document = tmp_path / "here.md"
-    document.write_text("[a](there.md#a-heading-with-code) [b](there.md#none) [c](gone.md) [d](https://x.org/y) `[e](f)`")
+    document.write_text(
+        "[a](there.md#a-heading-with-code) [b](there.md#none) [c](gone.md) [d](https://x.org/y) `[e](f)`"
+    )
     assert [problem.split(": ")[1] for problem in problems(document)] == [
         "there.md#none leads to no heading of there.md",
         "gone.md leads to no file",

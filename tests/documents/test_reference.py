@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import inspect
 import re
@@ -27,6 +28,12 @@ def test_a_public_name_has_an_example(package, name):
     else:
         examples = re.findall(r">>> (.*)", module.__doc__ or "")
         assert any(re.search(rf"\b{name}\b", line) for line in examples), f"{package} has no example of {name}"
+
+
+@pytest.mark.parametrize("tool", ["links", "reference", "tables"])
+def test_the_examples_of_the_tools_run(tool):
+    done = doctest.testmod(importlib.import_module(f"tools.{tool}"))
+    assert done.attempted and not done.failed
 
 
 def test_the_reference_has_every_public_name():

@@ -77,7 +77,8 @@ Cluster = Annotated[
     str,
     typer.Option(
         "--cluster",
-        help="Where to work: local:PROCESSES, ray:auto, ray://HOST:PORT, dask:tcp://HOST:PORT. See docs/how-to/cluster.md.",
+        help="Where to work: local:PROCESSES, ray:auto, ray://HOST:PORT, dask:tcp://HOST:PORT. "
+        "See docs/how-to/cluster.md.",
     ),
 ]
 

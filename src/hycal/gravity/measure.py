@@ -51,8 +51,8 @@ class Gravity:
     Examples
     --------
     >>> from hycal import NCM
-    >>> classifier = NCM().partial_fit([[1.0, 0.0]], ["cat"], domain="pet").partial_fit([[0.0, 1.0]], ["oak"], domain="tree")
-    >>> measure(classifier, [[0.9, 0.1], [0.1, 0.9]], ["cat", "oak"]).domains
+    >>> classifier = NCM().fit([[1.0, 0.0], [0.0, 1.0]], ["pet/cat", "tree/oak"])
+    >>> measure(classifier, [[0.9, 0.1], [0.1, 0.9]], ["pet/cat", "tree/oak"]).domains
     ('pet', 'tree')
     """
 
@@ -184,8 +184,8 @@ def domain_flow(classifier: IncrementalClassifier, X: npt.ArrayLike, y: Any) -> 
     Examples
     --------
     >>> from hycal import NCM
-    >>> classifier = NCM().partial_fit([[1.0, 0.0]], ["cat"], domain="pet").partial_fit([[0.0, 1.0]], ["oak"], domain="tree")
-    >>> domain_flow(classifier, [[0.9, 0.1], [0.8, 0.2]], ["cat", "oak"]).counts
+    >>> classifier = NCM().fit([[1.0, 0.0], [0.0, 1.0]], ["pet/cat", "tree/oak"])
+    >>> domain_flow(classifier, [[0.9, 0.1], [0.8, 0.2]], ["pet/cat", "tree/oak"]).counts
     array([[1, 0],
            [1, 0]])
     """
@@ -211,8 +211,8 @@ def pooled(gravities: Sequence[Gravity]) -> Gravity:
     Examples
     --------
     >>> from hycal import NCM
-    >>> classifier = NCM().partial_fit([[1.0, 0.0]], ["cat"], domain="pet").partial_fit([[0.0, 1.0]], ["oak"], domain="tree")
-    >>> once = measure(classifier, [[0.9, 0.1]], ["cat"])
+    >>> classifier = NCM().fit([[1.0, 0.0], [0.0, 1.0]], ["pet/cat", "tree/oak"])
+    >>> once = measure(classifier, [[0.9, 0.1]], ["pet/cat"])
     >>> pooled([once, once]).flow.counts[0]
     array([2, 0])
     """

@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: pages that lie at the root of the repository, links between all of them, and what the code says itself.
+"""Hooks of MkDocs: the pages at the root of the repository, links between pages, and what the code says itself.
 
 The Markdown in docs/ is written for readers of the repository: its links lead from file to file there. Here each link
 becomes one between pages of the site. A line `<!-- from the code: NAME -->` is replaced by what `tools.reference` makes

@@ -1,0 +1,99 @@
+"""Figures are kept once: tables come from docs/data, and no document repeats the figures of another."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+
+import pytest
+
+from tests.support.documents import ROOT
+from tools import tables
+
+DOCUMENTS = [*tables.documents(), ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+RENDERED = re.compile(r"<!-- table: (?!end).*?<!-- table: end -->", re.DOTALL)
+FIGURE = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.]*\.\d)")
+DIGITS = 3  # of a number that two measurements hardly have in common
+SHARED = 3  # figures that two sentences or rows of a table have in common by more than chance
+
+
+@pytest.mark.parametrize("document", tables.documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_table_is_what_its_data_says(document):
+    text = document.read_text(encoding="utf-8")
+    assert tables.rendered(text) == text, "run `make tables`"
+
+
+def test_every_figure_that_is_kept_has_its_command_and_its_place():
+    text = "".join(document.read_text(encoding="utf-8") for document in tables.documents())
+    for path in tables.DATA.glob("*.json"):
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        module = re.fullmatch(r"python -m ([\w.]+).*", kept["command"])[1].replace(".", "/")
+        assert (ROOT / f"{module}.py").is_file() or (ROOT / module).is_dir(), module
+        starts = re.findall(rf"<!-- table: {path.stem}, (.+?)(?:; .*)? -->", text)
+        for title in kept["tables"]:
+            assert any(title.startswith(start) for start in starts), f"{path.name}: no document shows {title!r}"
+
+
+def statements(text: str) -> list[str]:
+    """Return the sentences and rows of a document that were written by hand."""
+    text = re.sub(
+        r"```.*?```", lambda block: block[0] if "|" not in block[0] else "", RENDERED.sub("", text), flags=re.S
+    )
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    prose = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
+    return rows + re.split(r"(?<=[.:;])\s+(?=[A-Z`*])|\n\s*\n", prose.strip())
+
+
+def figures(text: str) -> frozenset[str]:
+    """Return the measured numbers of a statement: three digits or more, without intervals."""
+    found = FIGURE.findall(re.sub(r"± [\d.]+", "", text))
+    return frozenset(number for number in found if len(number.replace(".", "").lstrip("0")) >= DIGITS)
+
+
+def repeated(first: str, second: str) -> bool:
+    """Whether most figures of the shorter statement stand in the other one, and more than chance would put there."""
+    one, other = figures(first), figures(second)
+    return len(one & other) >= max(SHARED, 0.6 * min(len(one), len(other)))
+
+
+def test_no_figure_stands_twice():
+    """A measurement in two places would be changed in one of them. Tables of docs/data may have figures in common."""
+    texts = {str(document.relative_to(ROOT)): document.read_text(encoding="utf-8") for document in DOCUMENTS}
+    by_hand = [(name, one) for name, text in texts.items() for one in statements(text) if len(figures(one)) >= SHARED]
+    from_data = [
+        (name, line)
+        for name, text in texts.items()
+        for block in RENDERED.findall(text)
+        for line in block.splitlines()
+        if line.startswith("|") and len(figures(line)) >= SHARED
+    ]
+    pairs = itertools.chain(itertools.combinations(by_hand, 2), itertools.product(by_hand, from_data))
+    twice = [
+        f"{one[0]}: {one[1].strip()[:300]}\n{other[0]}: {other[1].strip()[:300]}\n"
+        for one, other in pairs
+        if repeated(one[1], other[1])
+        and not (one[0] == other[0] and one[1][0] == other[1][0] == "|")  # tables of one document
+    ]
+    assert not twice, "\n" + "\n".join(twice)
+
+
+def test_a_figure_that_stands_twice_is_found():
+    assert statements("It takes 1.25 s. Others 4.5 s.\n\n| x | 1.25 |\n") == [
+        "| x | 1.25 |",
+        "It takes 1.25 s.",
+        "Others 4.5 s.",
+    ]
+    assert repeated("It takes 1.25 s, 35.5 GB and 2.75 ms.", "| x | 1.25 | 2.75 ± 0.5 | 35.5 |")
+    assert not repeated("It takes 1.25 s, 35.5 GB and 2.75 ms.", "| x | 1.25 | 2.25 ± 2.75 | 35.5 |")
+
+
+def test_printed_tables_are_read():
+    printed = "\nTitle, 4 seeds: in %\n          one  two\n"
+    printed += "hycal     1.5  2.0 (3.0)\nother     1.0*     -\nall in bounds\n"
+    ((title, table),) = tables.printed_tables(printed)
+    assert title == "Title, 4 seeds: in %"
+    assert table == tables.Table(["", "one", "two"], [["hycal", "1.5", "2.0 (3.0)"], ["other", "1.0*", "-"]])
+    markdown = "# A\n\n## B: in short\n\nWords.\n\n| method | last |\n| --- | --- |\n| **x** | 1.5 |\n"
+    ((title, table),) = tables.printed_tables(markdown)
+    assert (title, table.part(columns=["last"], rows=["x"]).rows) == ("B: in short", [["1.5"]])

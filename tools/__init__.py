@@ -1,0 +1,1 @@
+"""Programs for work on hycal itself: the documents, bundled files, checks."""
