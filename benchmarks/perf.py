@@ -117,7 +117,7 @@ def _judged() -> Mapping[str, tuple[float, float]]:
         model = learn_in_order(_without_text(name), domains)
         chances = model.predict_proba(X)
         right = model.classes_[chances.argmax(axis=1)] == y
-        found[name] = float(right.mean()), calibration_error(chances.max(axis=1), right)
+        found[name] = float(right.mean()), calibration_error(chances.max(axis=1), right) / 100
     return found
 
 
