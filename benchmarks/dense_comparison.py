@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -35,14 +36,14 @@ DENSE_CLASSES = 20  # timed; the rest is the same work again
 WANTED = {5: (300, 75), 20: (120, 30), 50: (40, 12)}  # learning and scoring, times faster
 
 
-def best_of(runs: int, work: Callable[[], object]) -> float:
+def best_of(runs: int, work: Callable[[], object], now: Callable[[], float] = time.perf_counter) -> float:
     """Return the seconds of the fastest run."""
     time.sleep(0.3)  # BLAS threads of the last measurement spin on for a while, and would take a core from this one
     times = []
     for _ in range(runs):
-        start = time.perf_counter()
+        start = now()
         work()
-        times.append(time.perf_counter() - start)
+        times.append(now() - start)
     return min(times)
 
 
@@ -71,46 +72,73 @@ def learned(samples: Floats, texts: Floats) -> HyCal:
     return model
 
 
-def ratios(shots: int) -> None:
-    """Print one row: fast against dense at this many shots."""
+@dataclass(frozen=True)
+class Compared:
+    """Seconds of both ways to learn and to score, of two bare products, and bytes: of the dense form, file, memory."""
+
+    dense_learn: float
+    learn: float
+    dense_score: float
+    score: float
+    own_product: float
+    textbook_product: float
+    dense_bytes: int
+    stored: int
+    held: int
+
+
+def compare(shots: int, *, rounds: int = ROUNDS, now: Callable[[], float] = time.perf_counter) -> Compared:
+    """Measure fast against dense at this many shots."""
     samples, texts, centres = draw(CLASSES, shots)
     rng = np.random.default_rng(1)
     queries = centres[rng.integers(CLASSES, size=QUERIES)] + 0.02 * rng.standard_normal(
         (QUERIES, WIDTH), dtype=np.float32
     )
     queries /= np.linalg.norm(queries, axis=1, keepdims=True)
-    scale = CLASSES / DENSE_CLASSES
+    some, scale = range(DENSE_CLASSES), CLASSES / DENSE_CLASSES
 
-    gaussians = [dense_loop.learn_class(samples[c], texts[c], 1e-4) for c in range(DENSE_CLASSES)]
-    dense_learn = scale * best_of(
-        2, lambda: [dense_loop.learn_class(samples[c], texts[c], 1e-4) for c in range(DENSE_CLASSES)]
-    )
-    dense_measure = scale * best_of(
-        3, lambda: [dense_loop.measure_class(queries, *gaussians[c], texts[c]) for c in range(DENSE_CLASSES)]
-    )
+    gaussians = [dense_loop.learn_class(samples[c], texts[c], 1e-4) for c in some]
+    dense_learn = best_of(2, lambda: [dense_loop.learn_class(samples[c], texts[c], 1e-4) for c in some], now)
+    dense_measure = best_of(3, lambda: [dense_loop.measure_class(queries, *gaussians[c], texts[c]) for c in some], now)
     full = rng.standard_normal((2, QUERIES, CLASSES), dtype=np.float32)
-    dense_score = dense_measure + best_of(3, lambda: dense_loop.blend(full[0], full[1], [shots] * CLASSES, 10, 5))
+    blend = best_of(3, lambda: dense_loop.blend(full[0], full[1], [shots] * CLASSES, 10, 5), now)
 
     model = learned(samples, texts)
     bank = model.snapshot().value.bank
     own_rows = len(bank.means) + len(bank.lengths) + len(bank.factors)
     products = [rng.standard_normal((rows, WIDTH), dtype=np.float32) for rows in (own_rows, CLASSES * (shots + 3))]
-    fast_learn = best_of(3, lambda: learned(samples, texts))
+    fast_learn = best_of(3, lambda: learned(samples, texts), now)
     works = [*(partial(np.matmul, queries, matrix.T) for matrix in products), partial(model.decision_function, queries)]
-    rounds = [[best_of(5, work) for work in works] for _ in range(ROUNDS)]  # in turn: other jobs disturb all alike
-    own, textbook, fast_score = (min(times) for times in zip(*rounds, strict=True))
+    turns = [[best_of(5, work, now) for work in works] for _ in range(rounds)]  # in turn: other jobs disturb all alike
+    own, textbook, fast_score = (min(times) for times in zip(*turns, strict=True))
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")
         stored = (Path(folder) / "model").stat().st_size
-    dense_bytes = CLASSES * (WIDTH**2 + WIDTH) * 4
+    return Compared(
+        scale * dense_learn,
+        fast_learn,
+        scale * dense_measure + blend,
+        fast_score,
+        own,
+        textbook,
+        CLASSES * (WIDTH**2 + WIDTH) * 4,
+        stored,
+        model.nbytes_ + bank.nbytes,
+    )
+
+
+def ratios(shots: int) -> None:
+    """Print one row: fast against dense at this many shots."""
+    found = compare(shots)
     want_learn, want_score = WANTED[shots]
     print(
-        f"{shots:5d}  {dense_learn:8.2f} s {fast_learn * 1e3:7.1f} ms"
-        f" {dense_learn / fast_learn:6.0f}x (>={want_learn:3d}x)"
-        f"  {dense_score:7.2f} s {fast_score * 1e3:7.1f} ms {dense_score / fast_score:5.0f}x (>={want_score:2d}x)"
-        f"  {100 * textbook / fast_score:4.0f}% (>=75%) {100 * own / fast_score:3.0f}%"
-        f"  {stored / 1e6:5.1f} MB 1/{dense_bytes / stored:3.1f}"
-        f"  {(model.nbytes_ + bank.nbytes) / 1e6:5.1f} MB 1/{dense_bytes / (model.nbytes_ + bank.nbytes):3.1f}"
+        f"{shots:5d}  {found.dense_learn:8.2f} s {found.learn * 1e3:7.1f} ms"
+        f" {found.dense_learn / found.learn:6.0f}x (>={want_learn:3d}x)"
+        f"  {found.dense_score:7.2f} s {found.score * 1e3:7.1f} ms"
+        f" {found.dense_score / found.score:5.0f}x (>={want_score:2d}x)"
+        f"  {100 * found.textbook_product / found.score:4.0f}% (>=75%) {100 * found.own_product / found.score:3.0f}%"
+        f"  {found.stored / 1e6:5.1f} MB 1/{found.dense_bytes / found.stored:3.1f}"
+        f"  {found.held / 1e6:5.1f} MB 1/{found.dense_bytes / found.held:3.1f}"
     )
 
 

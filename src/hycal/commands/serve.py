@@ -25,7 +25,7 @@ def serve_command(
     host: Annotated[str, typer.Option(help="Address to listen on; any but this machine's own needs the token.")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
+    port: Annotated[int, typer.Option(min=1, max=65535, envvar="HYCAL_PORT", help="Port to listen on.")] = 8000,
     token: Annotated[
         str | None,
         typer.Option(envvar="HYCAL_TOKEN", help="What clients must know; made and printed where it is needed."),

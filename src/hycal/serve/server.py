@@ -23,6 +23,7 @@ from hycal.serve.service import Service
 
 _FILES = 4096  # that the process may open: connections are accepted before they are counted
 _HEAPS = 2
+_WAITING = 2048  # connections that the system accepts before the server does
 STARTUP_FAILURE = 3  # exit code, that of uvicorn
 _OBJECTS_AT_ONCE = 700, 10, 10  # between searches for garbage
 _M_ARENA_MAX = -8  # of glibc's malloc.h
@@ -82,12 +83,15 @@ def run(service: Service, access: Access, door: socket.socket, *, label_studio: 
 
 
 def listen(access: Access, port: int) -> socket.socket:
-    """Return a socket that is bound to the port; raise a HyCalError if that is not possible."""
+    """Return a socket that listens on the port; raise a HyCalError if that is not possible."""
     door = socket.socket(socket.AF_INET6 if ":" in access.host else socket.AF_INET, socket.SOCK_STREAM)
     if sys.platform != "win32":  # there, the option would let two servers share a port
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if door.family == socket.AF_INET6:
+        door.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     try:
         door.bind((access.host, port))
+        door.listen(_WAITING)  # at once, or another server could still take the port
     except OSError as error:
         door.close()
         raise HyCalError(

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
@@ -27,7 +27,7 @@ from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import ReadOnlyProject
 from hycal.project.encoder import encoder_of
-from hycal.serve.metrics import SHARED
+from hycal.serve.metrics import SHARED, count_as, forget_open_requests
 from hycal.serve.security import Access
 from hycal.serve.server import limit_heaps, serve_on
 from hycal.serve.service import Service
@@ -80,7 +80,6 @@ class ReadOnlyModel:
 def run_workers(model: ReadOnlyModel, access: Access, door: socket.socket, *, workers: int) -> None:
     """Serve by `workers` processes until this one is told to end; then let them finish what they accepted."""
     with door, _shared_metrics(), _told_to_end() as ending:
-        door.listen(2048)
         Supervisor(model, door, access, ending).run(workers)
 
 
@@ -100,33 +99,34 @@ class Supervisor:
     def __init__(self, model: ReadOnlyModel, door: socket.socket, access: Access, ending: threading.Event) -> None:
         self._task = model, door, access
         self._ending = ending
-        self._began: dict[SpawnProcess, float] = {}
+        self._workers: dict[int, tuple[SpawnProcess, float]] = {}  # by number: the process, and when it began
         self._quick_ends = 0
 
     def run(self, workers: int) -> None:
         """Keep `workers` processes running until `ending` is set; raise a HyCalError if each ends at once."""
         try:
             while not self._ending.is_set():
-                while len(self._began) < workers:
-                    self._start()
-                wait([worker.sentinel for worker in self._began], timeout=_LOOK)
-                for worker in [worker for worker in self._began if not worker.is_alive()]:
-                    self._bury(worker)
+                for number in set(range(workers)) - self._workers.keys():
+                    self._start(number)
+                wait([worker.sentinel for worker, _ in self._workers.values()], timeout=_LOOK)
+                for number, (worker, _) in list(self._workers.items()):
+                    if not worker.is_alive():
+                        self._bury(number)
         finally:
             self._end_all()
 
-    def _start(self) -> None:
-        worker = get_context("spawn").Process(target=_work, args=self._task, name="hycal-worker")
+    def _start(self, number: int) -> None:
+        worker = get_context("spawn").Process(target=_work, args=(number, *self._task), name=f"hycal-worker-{number}")
         worker.start()
-        self._began[worker] = time.monotonic()
+        self._workers[number] = worker, time.monotonic()
 
-    def _bury(self, worker: SpawnProcess) -> None:
+    def _bury(self, number: int) -> None:
         """Forget a worker that ended by itself; wait a moment if that happens again and again."""
-        lived = time.monotonic() - self._began.pop(worker)
-        self._quick_ends = self._quick_ends + 1 if lived < QUICK_END else 0
+        worker, began = self._workers.pop(number)
+        self._quick_ends = self._quick_ends + 1 if time.monotonic() - began < QUICK_END else 0
         _log.warning("worker %s ended with code %s; another one is started", worker.pid, worker.exitcode)
-        _forget_gauges(worker.pid)
-        if self._quick_ends > MOST_QUICK_ENDS and not self._began:
+        forget_open_requests(number)
+        if self._quick_ends > MOST_QUICK_ENDS and not self._workers:
             raise HyCalError(
                 f"The processes of this server end as soon as they start, the last one with code {worker.exitcode}. "
                 "Its error stands above; start the server without --workers to see more."
@@ -134,18 +134,20 @@ class Supervisor:
         self._ending.wait(min(5.0, 0.1 * 2**self._quick_ends) if self._quick_ends > 1 else 0.0)
 
     def _end_all(self) -> None:
-        for worker in self._began:
+        workers = [worker for worker, _ in self._workers.values()]
+        for worker in workers:
             worker.terminate()
         until = time.monotonic() + _SECONDS_TO_END
-        for worker in self._began:
+        for worker in workers:
             worker.join(max(0.0, until - time.monotonic()))
             if worker.is_alive():
                 worker.kill()
                 worker.join()
 
 
-def _work(model: ReadOnlyModel, door: socket.socket, access: Access) -> None:
+def _work(number: int, model: ReadOnlyModel, door: socket.socket, access: Access) -> None:
     """Be a worker, which ends with its supervisor, however that ends."""
+    count_as(number)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the supervisor decides
     threading.Thread(target=_end_with_parent, name="hycal-parent", daemon=True).start()
     limit_heaps()
@@ -185,11 +187,3 @@ def _shared_metrics() -> Iterator[None]:
             yield
         finally:
             del os.environ[SHARED]
-
-
-def _forget_gauges(pid: int | None) -> None:
-    """Take the open requests of a worker that ended out of the metrics; what it counted stays."""
-    from prometheus_client.multiprocess import mark_process_dead
-
-    with suppress(OSError):
-        mark_process_dead(pid)  # type: ignore[no-untyped-call]
