@@ -2,10 +2,10 @@
 
 Tables: accuracy on test images and the share of classes found after 1 to 8 labels for each class on average, chosen by
 `hycal.suggest`, by four rivals and by two oracles, on balanced and on Zipf piles of the bundled disciplines and of two
-ViT-B/32 sets; the labels needed for 90% of the accuracy of all labels; `hycal.discover` with 30% of the classes unlearned beside
-k-means with the true number of groups; whether unlabelled images sharpen the model; how many images `hycal sort` puts
-into wrong folders; whether the accuracy expected of the rest of a pile holds. A star marks what misses its target.
-Cells are kept in --out, so a run that was stopped goes on.
+ViT-B/32 sets; the labels needed for 90% of the accuracy of all labels; `hycal.discover` with 30% of the classes
+unlearned beside k-means with the true number of groups; whether unlabelled images sharpen the model; how many images
+`hycal sort` puts into wrong folders; whether the accuracy expected of the rest of a pile holds. A star marks what misses
+its target. Cells are kept in --out, so a run that was stopped goes on.
 --scale measures time and memory instead: 100,000 embeddings to choose from, 10,000 files to sort and to put back.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.domains import Domain
 from benchmarks.hierarchical_streams import CellCache
-from benchmarks.pile_learning import ERRORS, learning_cells, sorting_cells
+from benchmarks.pile_learning import ERRORS, learning_cells, sorting_cells, strangers_cells
 from benchmarks.pile_problems import (
     KINDS,
     LABELS,
@@ -52,21 +52,17 @@ def curve(kept: CellCache, one: Pile, strategy: str) -> Curve:
     return dict(zip(one.budgets(), pairs, strict=True))
 
 
-def suggestions(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) -> None:
-    """Print accuracy and classes found by number of labels, and the labels needed."""
-    for kind in KINDS:
-        piles = [pile(domain, kind, seed) for domain in found for seed in seeds]
-        curves = {name: [curve(kept, one, name) for one in piles] for name in STRATEGIES}
-        names = ", ".join(domain.name for domain in found)
-        print(f"\nSuggestions, {kind} piles ({names}), {len(seeds)} seeds: accuracy (classes found), in %")
-        print(f"{'labels for each class':24}" + "".join(f"{labels:>16}" for labels in SHOWN))
-        means = {name: _means(own) for name, own in curves.items()}
-        for name, own in means.items():
-            print(f"{name:24}" + "".join(f"{own[m][0]:8.1f} ({own[m][1]:5.1f})" for m in SHOWN if m in own))
-        _compare(means)
-        _print_all_labels(kept, piles)
-        if kind == "balanced":
-            _labels_needed(kept, piles)
+def suggestions(kind: str, kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) -> None:
+    """Print accuracy and classes found by number of labels, for one kind of piles."""
+    piles = [pile(domain, kind, seed) for domain in found for seed in seeds]
+    curves = {name: [curve(kept, one, name) for one in piles] for name in STRATEGIES}
+    print(f"\nSuggestions, {kind} piles, {len(seeds)} seeds: accuracy (classes found), in %")
+    print(f"{'labels for each class':24}" + "".join(f"{labels:>16}" for labels in SHOWN))
+    means = {name: _means(own) for name, own in curves.items()}
+    for name, own in means.items():
+        print(f"{name:24}" + "".join(f"{own[m][0]:8.1f} ({own[m][1]:5.1f})" for m in SHOWN if m in own))
+    _compare(means)
+    _print_all_labels(kept, piles)
 
 
 def _means(curves: Sequence[Curve]) -> Curve:
@@ -96,17 +92,18 @@ def _print_all_labels(kept: CellCache, piles: Sequence[Pile]) -> None:
     print(f"{'all labels':24}" + "".join(f"{np.mean(own):8.1f}{'':8}" for own in columns if own), flush=True)
 
 
-def _labels_needed(kept: CellCache, piles: Sequence[Pile]) -> None:
+def needed(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) -> None:
     """Print the labels for each class at 90% of the accuracy of all labels: their mean, and the ratio to random's."""
-    needed = {}
+    piles = [pile(domain, "balanced", seed) for domain in found for seed in seeds]
+    labels = {}
     for name in (OURS, RANDOM, MEDOIDS):
         measures = {f"needed/{one.name}/{name}": partial(labels_needed, one, STRATEGIES[name]) for one in piles}
-        needed[name] = np.array([kept(key, measure)[0] for key, measure in measures.items()])
+        labels[name] = np.array([kept(key, measure)[0] for key, measure in measures.items()])
     print(
         "\nLabels for each class until 90% of the accuracy of all labels: mean, and mean ratio to random's (geometric)"
     )
-    for name, values in needed.items():
-        ratio = float(np.exp(np.mean(np.log(values / needed[RANDOM]))))
+    for name, values in labels.items():
+        ratio = float(np.exp(np.mean(np.log(values / labels[RANDOM]))))
         missed = name == OURS and ratio > 0.5
         print(f"{name:24}{values.mean():8.2f}{ratio:8.2f}{'*' if missed else ' '}", flush=True)
 
@@ -141,9 +138,37 @@ def learning(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) -> 
 
 def sorting(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) -> None:
     """Print how many images lie in wrong class folders, and how many are put aside, by the error rate asked for."""
-    print(f"\nSorting balanced piles, {len(seeds)} seeds, in %: wrong in class folders, and put aside")
     heads = [f"{what} at {error:.0%}" for error in ERRORS for what in ("wrong", "aside")]
-    _per_domain("sorting", heads, sorting_cells, kept, found, seeds)
+    tables: Mapping[str, Callable[[Pile, int], list[float]]] = {
+        "all classes learned": sorting_cells,
+        "30% of the classes unlearned": strangers_cells,
+    }
+    for name, measure in tables.items():
+        print(f"\nSorting balanced piles, {name}, {len(seeds)} seeds, in %: wrong in class folders, and put aside")
+        print(f"{'':24}" + "".join(f"{head:>15}" for head in heads))
+        every = []
+        for domain in found:
+            piles = [pile(domain, "balanced", seed) for seed in seeds]
+            cells = np.array([kept(f"sorting/{name}/{one.name}", partial(measure, one, 4)) for one in piles])
+            every.append(cells)
+            _print_row(domain.name, cells.mean(axis=0)[:4])
+        _print_row("mean", np.mean([cells.mean(axis=0)[:4] for cells in every], axis=0))
+        _print_row("of all images", _pooled(np.concatenate(every)[:, [0, 1, 2, 3, -1]]))
+        _print_row("  none thought unknown", _pooled(np.concatenate(every)[:, 4:]))
+
+
+def _pooled(cells: Doubles) -> Doubles:
+    """Return the shares of wrong images and of those put aside, of the images of all piles together."""
+    images = cells[:, -1]
+    shares: list[float] = []
+    for wrong, aside in cells[:, :-1].T.reshape(-1, 2, len(cells)):
+        placed = images * (1.0 - aside / 100.0)
+        shares += [float(wrong @ placed / max(placed.sum(), 1.0)), float(aside @ images / images.sum())]
+    return np.array(shares)
+
+
+def _print_row(name: str, values: Doubles) -> None:
+    print(f"{name:24}" + "".join(f"{value:15.1f}" for value in values), flush=True)
 
 
 def _per_domain(
@@ -160,8 +185,8 @@ def _per_domain(
     for domain in found:
         piles = [pile(domain, "balanced", seed) for seed in seeds]
         rows.append(np.mean([kept(f"{name}/{one.name}", partial(measure, one, 4)) for one in piles], axis=0))
-        print(f"{domain.name:24}" + "".join(f"{value:15.1f}" for value in rows[-1]), flush=True)
-    print(f"{'mean':24}" + "".join(f"{value:15.1f}" for value in np.mean(rows, axis=0)), flush=True)
+        _print_row(domain.name, rows[-1])
+    _print_row("mean", np.mean(rows, axis=0))
 
 
 def progress(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) -> None:
@@ -186,7 +211,8 @@ def _print_progress(name: str, cells: Doubles) -> None:
 
 
 TABLES: Mapping[str, Callable[[CellCache, Sequence[Domain], Sequence[int]], None]] = {
-    "suggest": suggestions,
+    **{kind: partial(suggestions, kind) for kind in KINDS},
+    "needed": needed,
     "discover": discoveries,
     "learning": learning,
     "sorting": sorting,

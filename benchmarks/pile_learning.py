@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.pile_problems import Pile
+from benchmarks.pile_problems import Pile, unlearned
 from hycal import HierarchicalHyCal
 from hycal.base import IncrementalClassifier
 from hycal.pile.sorting import decide
 from hycal.pile.suggestion import suggest
-from hycal.validation import Label
+from hycal.validation import Floats, Label
 
 _SURE = 0.02
 ERRORS = (0.02, 0.05)
@@ -54,14 +54,29 @@ def _left_out(classifier: IncrementalClassifier, labelled: npt.NDArray[np.float3
 
 
 def sorting_cells(one: Pile, labels: int) -> list[float]:
-    """Return for each error rate the share of wrong images in the class folders, and of images that are put aside."""
+    """Return what `_sorted` measures, with labels for every class."""
     rows = taught(one, labels)
     rest = np.setdiff1d(np.arange(len(one.y)), rows)
+    return _sorted(one.learned(rows), one.X[rest], one.y[rest])
+
+
+def strangers_cells(one: Pile, labels: int) -> list[float]:
+    """Return what `_sorted` measures with 30% of the classes unlearned."""
+    problem = unlearned(one.domain, one.seed, shots=labels)
+    return _sorted(problem.classifier, problem.X, problem.y)
+
+
+def _sorted(classifier: IncrementalClassifier, X: Floats, y: npt.NDArray[np.str_]) -> list[float]:
+    """Return for each error rate the share of wrong images in the class folders, and of images that are put aside.
+
+    After these, the same if every image is taken to be of a learned class; then the number of images.
+    """
     cells: list[float] = []
-    for error in ERRORS:
-        found = decide(one.learned(rows), one.X[rest], error=error)
-        right = [decision.label == label for decision, label in zip(found, one.y[rest], strict=True)]
-        sorted_ = [each for each, decision in zip(right, found, strict=True) if decision.place == "sorted"]
-        wrong = 1.0 - float(np.mean(sorted_)) if sorted_ else 0.0
-        cells += [100.0 * wrong, 100.0 * (1.0 - len(sorted_) / len(found))]
-    return cells
+    for unknown in (0.05, None):
+        for error in ERRORS:
+            found = decide(classifier, X, error=error, unknown=unknown)
+            right = [decision.label == label for decision, label in zip(found, y, strict=True)]
+            sorted_ = [each for each, decision in zip(right, found, strict=True) if decision.place == "sorted"]
+            wrong = 1.0 - float(np.mean(sorted_)) if sorted_ else 0.0
+            cells += [100.0 * wrong, 100.0 * (1.0 - len(sorted_) / len(found))]
+    return [*cells, float(len(y))]

@@ -219,17 +219,17 @@ class Unlearned:
 _SHOTS, _UNLEARNED = 8, 0.3
 
 
-def unlearned(domain: Domain, seed: int) -> Unlearned:
-    """Return a discipline of which 8 images of 70% of the classes were learned."""
+def unlearned(domain: Domain, seed: int, shots: int = _SHOTS) -> Unlearned:
+    """Return a discipline of which some images of 70% of the classes were learned."""
     rng = np.random.default_rng([seed, 2, *domain.name.encode()])
     names = rng.permutation(np.unique(domain.y))
     new = names[: max(1, round(_UNLEARNED * len(names)))]
     taught, rest = [], []
     for name in names:
         own = rng.permutation(np.flatnonzero(domain.y == name))
-        shots = 0 if name in new else _SHOTS
-        taught.append(own[:shots])
-        rest.append(own[shots:])
+        count = 0 if name in new else shots
+        taught.append(own[:count])
+        rest.append(own[count:])
     rows, pile = np.concatenate(taught), np.concatenate(rest)
     classifier = HierarchicalHyCal().fit(domain.X[rows], domain.y[rows])
     return Unlearned(classifier, domain.X[pile], domain.y[pile], np.isin(domain.y[pile], new))

@@ -33,7 +33,10 @@ def test_a_group_is_shown_and_learned_by_its_name(low_model, pile):
 def test_without_a_model_everything_is_grouped(photos, tmp_path):
     found = hycal_json("discover", tmp_path / "none.hycal", photos / "test")
     assert sum(len(group["files"]) for group in found["groups"]) == 6
-    assert "no model" in hycal_error("discover", tmp_path / "none.hycal", photos / "test", "--name", "0=a/b")
+    hycal("discover", tmp_path / "new.hycal", photos / "test", "--name", "0=a/b")  # makes the model
+    assert "a/b" in hycal("classes", tmp_path / "new.hycal")
+    missing = hycal_error("discover", tmp_path / "other.hycal", photos / "test", "--name", "9=a/b")
+    assert "There is no group 9" in missing and not (tmp_path / "other.hycal").exists()
 
 
 def test_wrong_names_change_nothing(low_model, pile):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 from PIL import Image
+from sklearn.datasets import load_sample_image
 
 from tests.support.commands import hycal, hycal_error, hycal_json
 
@@ -30,3 +31,16 @@ def test_different_pictures_are_none(photos):
 
 def test_a_distance_of_nonsense_is_refused(photos):
     assert "expected one between 0" in hycal_error("duplicates", photos / "test", "--distance", 3)
+
+
+def test_a_smaller_and_a_coarser_copy_are_found_and_nothing_else(tmp_path):
+    pile = tmp_path / "pile"
+    pile.mkdir()
+    for number in range(6):
+        photo = load_sample_image(("china.jpg", "flower.jpg")[number % 2])
+        Image.fromarray(photo[100 * (number // 2) :][:200, 80 * number :][:, :220]).save(pile / f"{number}.png")
+    with Image.open(pile / "2.png") as image:
+        image.resize((110, 100)).save(pile / "2-small.jpg")
+        image.save(pile / "2-coarse.jpg", quality=40)
+    (group,) = hycal_json("duplicates", pile)["groups"]
+    assert {member["file"] for member in group} == {"2.png", "2-small.jpg", "2-coarse.jpg"}

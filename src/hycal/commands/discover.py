@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands._inputs import EncoderChoice
+from hycal.commands._inputs import EncoderChoice, new_project
 from hycal.commands._options import CacheFolder, Json, ModelEncoder, Quiet, Weights
 from hycal.commands._output import (
     plural,
@@ -43,8 +43,8 @@ def discover_command(
 ) -> None:
     """Show groups among the images that fit no learned class, each with its most typical images.
 
-    The number of groups is found. Without a model, all images are grouped. The number behind "alike" is the mean cosine
-    of two images of the group: the nearer to 1, the more alike.
+    The number of groups is found. Without a model, all images are grouped, and --name makes the model. The number
+    behind "alike" is the mean cosine of two images of the group: the nearer to 1, the more alike.
 
     Look at the images of a group; if they show one thing, --name teaches it: all images of the group are learned. The
     same model and folder give the same groups, so the numbers hold until something is learned. `hycal undo` takes it
@@ -55,7 +55,7 @@ def discover_command(
     wanted = _wanted(names or [])
     project = project_at(model)
     if project is None and wanted:
-        raise HyCalError(f"There is no model {model} to teach. Learn some images first, then name groups.")
+        project, _ = new_project(model, encoder, weights)
     pile = open_pile(project, folder, EncoderChoice(encoder, weights, cache), quiet=quiet)
     from hycal.pile.discovery import describe_groups, discover
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ from rich.console import Console
 
 from hycal.commands._inputs import DEFAULT_ENCODER, EncoderChoice
 from hycal.commands._options import CacheFolder, Json, ModelEncoder, Quiet, Weights
-from hycal.commands._output import plural, print_json, print_line, print_skipped, report_errors, skipped_json
+from hycal.commands._output import counted, plural, print_json, print_line, print_skipped, report_errors, skipped_json
 from hycal.commands._pile import MaybeModel, Pile, PileFolder, open_pile, project_at
 from hycal.errors import HyCalError
 
@@ -102,7 +103,10 @@ def duplicates_command(
     folder: PileFolder,
     distance: Annotated[
         float | None,
-        typer.Option(help="Largest distance (1 - cosine) of two near-duplicates; by default 0.05 of the mean."),
+        typer.Option(
+            help="Largest distance (1 - cosine) of two near-duplicates, and nothing else counts. By default 0.05 of "
+            "the mean, or the same picture in another size or quality."
+        ),
     ] = None,
     encoder: Annotated[str, typer.Option(help="Name of the encoder; `hycal encoders list` shows them.")] = (
         DEFAULT_ENCODER
@@ -112,17 +116,19 @@ def duplicates_command(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Show groups of images that are copies of each other, or nearly: saved again, or taken in a burst.
+    """Show groups of images that are copies of each other, or nearly: saved again, made smaller, or taken in a burst.
 
-    Nothing is removed. The first image of a group is the one that the others are near to; "the same file" marks those
-    that are equal to it, byte by byte.
+    Nothing is removed. "The same file" marks images that are equal to the first of their group, byte by byte. The
+    distance is that of the embeddings: of a much smaller copy it may be large.
 
     Example: hycal duplicates pile --distance 0.01
     """
     pile = open_pile(None, folder, EncoderChoice(encoder, weights, cache), quiet=quiet)
     from hycal.pile.search import duplicates
 
-    groups = [[_member(pile, group[0], row) for row in group] for group in duplicates(pile.rows, distance=distance)]
+    pictures = _small_pictures(pile, quiet) if distance is None else None
+    alike = duplicates(pile.rows, distance=distance, pictures=pictures)
+    groups = [[_member(pile, group[0], row) for row in group] for group in alike]
     if as_json:
         print_json({"groups": groups, "images": len(pile.files), "skipped": skipped_json(pile.skipped)})
         return
@@ -134,6 +140,22 @@ def duplicates_command(
             print_line(Console(), f"  {folder / member['file']}: {how}")
     more = sum(len(group) - 1 for group in groups)
     print_line(Console(), f"{plural(len(groups), 'group')}, {plural(more, 'image')} more than needed")
+
+
+def _small_pictures(pile: Pile, quiet: bool) -> Floats:
+    """Return the small picture of each image; zeros for one that was removed or changed since it was embedded."""
+    import numpy as np
+
+    from hycal.embedding.decoding import decode, pillow_quiet
+    from hycal.embedding.sources import ImageError
+    from hycal.pile.search import PIXELS, small_picture
+
+    pictures = np.zeros((len(pile.files), PIXELS), np.float32)
+    with pillow_quiet():
+        for row in counted(range(len(pile.files)), "comparing pictures", len(pile.files), quiet=quiet):
+            with contextlib.suppress(ImageError):
+                pictures[row] = small_picture(decode(pile.source(row).read(), enough=64))
+    return pictures
 
 
 def _member(pile: Pile, first: int, row: int) -> dict[str, Any]:

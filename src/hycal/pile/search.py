@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
-from hycal.pile.distances import near_distance
+from hycal.pile.distances import mean_distance, near_distance
 from hycal.uncertainty.near_duplicates import groups_within
 from hycal.uncertainty.unknown import rejected
 from hycal.validation import Doubles, Floats, Label
 
 _AT_ONCE = 4096  # rows
+_SIDE = 32  # pixels of a small picture
+PIXELS = _SIDE**2
+_SAME_PICTURE = 0.015  # 1 - correlation of small pictures; different images of one kind are seldom nearer than 0.02
+_STRANGERS = 0.8  # of the mean distance of two rows: farther apart, equal small pictures are chance
 
 
 def nearest_rows(rows: Floats, query: Floats, most: int) -> tuple[npt.NDArray[np.intp], Doubles]:
@@ -42,10 +49,26 @@ def unlike_anything(rows: Floats, classifier: IncrementalClassifier, *, error: f
     return rejected(familiarity(rows), familiarity.threshold(error))
 
 
-def duplicates(rows: Floats, *, distance: float | None = None) -> list[list[int]]:
-    """Return the groups of two rows or more that are nearer than `distance` (1 - cosine) to the first of their group.
+def small_picture(picture: Image.Image) -> Floats:
+    """Return 32 x 32 grey values as a unit vector of mean 0; zeros for a picture of one shade."""
+    grey = np.asarray(picture.convert("L").resize((_SIDE, _SIDE), Image.Resampling.BICUBIC), np.float32).ravel()
+    grey = grey - grey.mean()
+    return grey / np.float32(max(float(np.linalg.norm(grey)), 1.0))
 
-    By default it is a twentieth of the mean distance of two rows.
+
+def duplicates(rows: Floats, *, distance: float | None = None, pictures: Floats | None = None) -> list[list[int]]:
+    """Return the groups of two rows or more that are near-duplicates, each in the order of the rows.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Unit embeddings.
+    distance : float, optional
+        What is nearer (1 - cosine) to the first of its group belongs to it: by default a twentieth of the mean distance
+        of two rows.
+    pictures : ndarray of shape (n, 1024), optional
+        Each image by `small_picture`. A smaller or coarser copy is farther away for an encoder, and still the same
+        picture: it belongs to a group too if their correlation is above 0.985, and the embeddings are not strangers.
 
     Examples
     --------
@@ -55,7 +78,24 @@ def duplicates(rows: Floats, *, distance: float | None = None) -> list[list[int]
     near = near_distance(rows) if distance is None else distance
     if not 0.0 < near < 1.0:
         raise HyCalError(f"The distance is {near}; expected one between 0 (equal) and 1, such as 0.02.")
-    groups = groups_within(rows, near)
+    first = _first_of_group(groups_within(rows, near))
+    if pictures is None:
+        return _parts(first)
+    same = _first_of_group(groups_within(pictures, _SAME_PICTURE))
+    stranger = 1.0 - np.einsum("nd,nd->n", rows, rows[same]) > _STRANGERS * mean_distance(rows)
+    same[stranger] = np.flatnonzero(stranger)
+    each = np.arange(len(rows))
+    pairs = coo_array((np.ones(2 * len(rows)), (np.tile(each, 2), np.concatenate([first, same]))), (len(rows),) * 2)
+    return _parts(connected_components(pairs, directed=False)[1].astype(np.intp))
+
+
+def _first_of_group(groups: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Return the first row of the group of each row."""
+    return np.unique(groups, return_index=True)[1][np.unique(groups, return_inverse=True)[1]]
+
+
+def _parts(groups: npt.NDArray[np.intp]) -> list[list[int]]:
+    """Return the rows of each group of two or more."""
     order = np.argsort(groups, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
     return [part.tolist() for part in parts if len(part) > 1]

@@ -1,8 +1,10 @@
 """Sort a pile: which image goes into which folder, and the plan of all moves.
 
 An image goes to the folder of its best class, to `unknown` if it fits no learned class, or to `unsure`. The surest
-images are taken as long as the mean chance of an error, by calibrated probabilities, stays within the error rate that
-was asked for; the others are unsure. An image that the model has learned goes where it was taught to go.
+images are taken as long as the mean chance of an error stays within the error rate that was asked for; the others are
+unsure. The chance that an answer is right is the calibrated probability of the class, times the probability that the
+image is of a learned class at all (`hycal.pile.strangers`). An image that the model has learned goes where it was
+taught to go.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from hycal.pile.manifest import (
     read_manifest,
 )
 from hycal.pile.moves import Problem, Watch, carry_out, locked_folder
+from hycal.pile.strangers import chance_learned
 from hycal.storage.atomic import check_replaceable
 from hycal.uncertainty.unknown import check_share, rejected
 from hycal.validation import Doubles, Label
@@ -45,7 +48,7 @@ _LONGEST = 255  # bytes of a name on most file systems
 
 @dataclass(frozen=True)
 class Decision:
-    """Where an image belongs: "sorted", "unsure" or "unknown"; its best class, and the probability of that."""
+    """Where an image belongs: "sorted", "unsure" or "unknown"; its best class, and the chance that this is right."""
 
     place: str
     label: Label
@@ -69,7 +72,8 @@ def decide(
     error : float
         The expected share of wrong images in the class folders.
     unknown : float or None
-        The share of images of learned classes that may be called unknown; None: nothing is.
+        The share of images of learned classes that may be called unknown; None: nothing is, and all images are taken
+        to be of learned classes.
     known : mapping of int to label, optional
         The label of rows that a person has labelled.
     """
@@ -82,12 +86,15 @@ def decide(
         part = classifier.predict_proba(rows[start : start + _AT_ONCE])
         best[start : start + _AT_ONCE], chances[start : start + _AT_ONCE] = part.argmax(axis=1), part.max(axis=1)
     strange = np.zeros(len(rows), bool)
+    new = np.array([row not in taught for row in range(len(rows))], bool)
     if unknown is not None:
         check_share("unknown", unknown)
         familiarity = classifier.familiarity_
         if len(familiarity.held_out):
-            strange = rejected(familiarity(rows), familiarity.threshold(unknown))
-    asked = np.array([row not in taught for row in range(len(rows))], bool) & ~strange
+            found = familiarity(rows)
+            strange = rejected(found, familiarity.threshold(unknown))
+            chances[new] *= chance_learned(found[new], familiarity.held_out)
+    asked = new & ~strange
     sure = np.zeros(len(rows), bool)
     sure[asked] = sure_enough(chances[asked], error)
     labels = classifier.classes_[best].tolist()
