@@ -9,7 +9,8 @@ Draws of classes and training images of one discipline, asked with test images, 
                with near-duplicates among the learned images
     accuracy   beside the most accurate other method; one that is ahead is asked again with ten times the draws
 
-A star marks what misses its target; the last line of a table counts the cells that miss none. Cells are kept in --out,
+The first two are printed again in short, as docs/explanation/hierarchical.md has them. A star marks what misses its
+target; the last line of a table counts the cells that miss none. Cells are kept in --out,
 so a run that was stopped goes on; --quick makes few draws. The ViT-B/32 sets are asked if they are there.
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -183,6 +185,26 @@ def print_table(title: str, header: str, cells: Sequence[Cell], row: Callable[[C
     print(f"{len(cells) - missed} of {len(cells)} cells within bounds")
 
 
+def print_in_short(title: str, cells: Sequence[Cell], text: Callable[[Cell], str]) -> None:
+    """Print one line for each suite and number of classes, with a column for each number of images."""
+    shots = sorted({cell.shots for cell in cells})
+    print(f"\n{title}\n{'classes':16}" + "".join(f"{number:>22}" for number in shots), flush=True)
+    for suite, classes in dict.fromkeys((cell.suite, cell.classes) for cell in cells):
+        line = [text(cell) for cell in cells if (cell.suite, cell.classes) == (suite, classes)]
+        print(f"{f'{suite}, {classes}':16}" + "".join(f"{entry:>22}" for entry in line), flush=True)
+
+
+def rejected(values: Sequence[float]) -> str:
+    """Return what is called unknown: of learned classes, others, unlearned ones, and of these by the rule."""
+    known, _, others, _, near, near_rule = values[4:]
+    return f"{known:.0f} / {others:.0f} / {near:.0f} ({near_rule:.0f})"
+
+
+def inside(values: Sequence[float]) -> str:
+    """Return how often the truth is in the interval, and its width: as drawn, then with near-duplicates."""
+    return ", ".join(f"{share:.0f} ({width:.0f})" for share, width in zip(values[::2], values[1::2], strict=True))
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -220,6 +242,20 @@ def main() -> None:
     for name, parts in tables.items():
         if not options.only or name in options.only:
             print_table(name.capitalize(), *parts)
+    if not options.only or "trust" in options.only:
+        of = {str(cell): kept(f"trust/{cell}", partial(trust, cell)) for cell in cells}
+        print_in_short(
+            "Calibration error in percent, by images of each class", cells, lambda cell: f"{of[str(cell)][1]:.1f}"
+        )
+        print_in_short(
+            "Called unknown in percent, by images of each class", several, lambda cell: rejected(of[str(cell)])
+        )
+    if not options.only or "estimates" in options.only:
+        print_in_short(
+            "Accuracy in the estimated interval, by images of each class",
+            several,
+            lambda cell: inside(kept(f"estimates/{cell}", partial(estimates, cell))),
+        )
 
 
 if __name__ == "__main__":

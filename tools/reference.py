@@ -48,7 +48,7 @@ def _entries() -> Iterator[str]:
     for package in packages():
         module = importlib.import_module(package)
         yield f"## {package}"
-        yield inspect.cleandoc(module.__doc__ or "")
+        yield _directive(package, ["show_root_heading: false", "show_root_toc_entry: false", "members: []"])
         for name in public_names(package):
             value = getattr(module, name)
             if not (inspect.isclass(value) or inspect.isfunction(value)):

@@ -126,13 +126,13 @@ def _find(mark: str) -> Table:
     return found[0].part(columns=chosen.get("columns", ()), rows=chosen.get("rows", ()))
 
 
-def _merged(name: str, new: dict[str, Table]) -> dict[str, Table]:
-    """Return the tables of a name with the new ones; a mark that leads to a new one leads to no old one any more."""
+def _merged(name: str, printed: dict[str, Table]) -> dict[str, Table]:
+    """Return the tables that marks lead to: those that were printed, and the old ones where none was."""
     marks = [mark for path in documents() for _, mark, _ in _BLOCK.findall(path.read_text(encoding="utf-8"))]
-    starts = [mark.split("; ")[0].partition(", ")[2] for mark in marks if mark.startswith(f"{name}, ")]
-    replaced = [start for start in starts if any(title.startswith(start) for title in new)]
-    old = {title: table for title, table in read(name).items() if not title.startswith(tuple(replaced))}
-    return old | new
+    starts = {mark.split("; ")[0].partition(", ")[2] for mark in marks if mark.startswith(f"{name}, ")}
+    new = {title: table for title, table in printed.items() if title.startswith(tuple(starts))}
+    replaced = tuple(start for start in starts if any(title.startswith(start) for title in new))
+    return {title: table for title, table in read(name).items() if not title.startswith(replaced)} | new
 
 
 def documents() -> list[Path]:

@@ -97,3 +97,18 @@ def test_printed_tables_are_read():
     markdown = "# A\n\n## B: in short\n\nWords.\n\n| method | last |\n| --- | --- |\n| **x** | 1.5 |\n"
     ((title, table),) = tables.printed_tables(markdown)
     assert (title, table.part(columns=["last"], rows=["x"]).rows) == ("B: in short", [["1.5"]])
+
+
+def test_what_a_command_prints_takes_the_place_of_the_old_table(tmp_path, monkeypatch):
+    data, document = tmp_path / "data", tmp_path / "a.md"
+    data.mkdir()
+    document.write_text("<!-- table: speed, Seconds -->\n<!-- table: end -->\n")
+    monkeypatch.setattr(tables, "DATA", data)
+    monkeypatch.setattr(tables, "documents", lambda: [document])
+    tables.keep("speed", "python -m benchmarks.speed", {"Seconds, 2 runs": tables.Table(["", "s"], [["a", "1.0"]])})
+    printed = tmp_path / "printed.txt"
+    printed.write_text("Seconds, 3 runs\n     s\na  2.0\nb  3.0\n\nBytes\n     B\na  1\nb  2\n")
+    monkeypatch.setattr("sys.argv", ["tables", "--run", "speed", "--printed", str(printed)])
+    tables.main()
+    assert list(tables.read("speed")) == ["Seconds, 3 runs"], "a table that no document shows is not kept"
+    assert "| a | 2.0 |\n| b | 3.0 |\n<!-- table: end -->" in document.read_text()
