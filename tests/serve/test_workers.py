@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.load.server import served
-from hycal import NCM
+from benchmarks.load.server import free_port, served
+from hycal import NCM, HyCalError
 from hycal.cli import app
 from hycal.project import Project
+from hycal.serve import workers
+from hycal.serve.security import Access
+from hycal.serve.server import listen
 
 PATIENCE = 60
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc to find the workers")
@@ -100,9 +103,9 @@ def test_workers_end_when_their_supervisor_is_killed(model):
         served(model, "--read-only", "--workers", "2") as server,
     ):
         ask(server.port)
-        workers = until(lambda: len(found := workers_of(server.process)) == 2 and found)
+        children = until(lambda: len(found := workers_of(server.process)) == 2 and found)
         os.kill(server.process, signal.SIGKILL)
-        until(lambda: not any(map(alive, workers)))
+        until(lambda: not any(map(alive, children)))
 
 
 @pytest.mark.parametrize(
@@ -122,3 +125,17 @@ def test_a_read_only_server_makes_no_model(tmp_path):
     done = CliRunner().invoke(app, ["serve", str(tmp_path / "none.hycal"), "--read-only"])
     assert done.exit_code == 1 and "There is no model" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_server_none_of_whose_workers_gets_ready_ends_with_the_reason(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(workers, "MOST_FAILURES", 0)
+    access = Access()
+    with pytest.raises(HyCalError, match="No process of this server gets ready; the last one ended with code 1"):
+        workers.run_workers(workers.ReadOnlyModel(tmp_path / "none"), access, listen(access, free_port()), workers=1)
+    assert "There is no model" in capfd.readouterr().err
+
+
+def test_a_port_is_taken_at_once():
+    access, port = Access(), free_port()
+    with listen(access, port), pytest.raises(HyCalError, match="choose another port"):
+        listen(access, port)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from hycal.encoders.encoder import Encoder
@@ -32,8 +33,7 @@ from hycal.serve.security import Access
 from hycal.serve.server import limit_heaps, serve_on
 from hycal.serve.service import Service
 
-QUICK_END = 20.0  # seconds; a worker that ends sooner has hardly answered anything
-MOST_QUICK_ENDS = 5
+MOST_FAILURES = 3  # workers that end before they have opened the model, one after the other
 _SECONDS_TO_END = 15.0  # uvicorn takes up to 10 to finish requests
 _LOOK = 0.5  # seconds between two looks at the workers
 _log = logging.getLogger(__name__)
@@ -69,11 +69,12 @@ class ReadOnlyModel:
                 raise
             return project, None, str(problem)
 
-    def serve(self, door: socket.socket, access: Access) -> None:
-        """Answer what comes through `door`, until this process is told to end."""
+    def serve(self, door: socket.socket, access: Access, ready: Event) -> None:
+        """Answer what comes through `door`, until this process is told to end; set `ready` once the model is open."""
         from hycal.serve.app import make_app
 
         project, encoder, problem = self.open()
+        ready.set()
         serve_on(door, make_app(Service(project, encoder, why_no_encoder=problem), access))
 
 
@@ -99,8 +100,8 @@ class Supervisor:
     def __init__(self, model: ReadOnlyModel, door: socket.socket, access: Access, ending: threading.Event) -> None:
         self._task = model, door, access
         self._ending = ending
-        self._workers: dict[int, tuple[SpawnProcess, float]] = {}  # by number: the process, and when it began
-        self._quick_ends = 0
+        self._workers: dict[int, tuple[SpawnProcess, Event]] = {}  # by number: the process, and whether it is ready
+        self._failures = 0
 
     def run(self, workers: int) -> None:
         """Keep `workers` processes running until `ending` is set; raise a HyCalError if each ends at once."""
@@ -116,22 +117,24 @@ class Supervisor:
             self._end_all()
 
     def _start(self, number: int) -> None:
-        worker = get_context("spawn").Process(target=_work, args=(number, *self._task), name=f"hycal-worker-{number}")
+        spawn = get_context("spawn")
+        ready = spawn.Event()
+        worker = spawn.Process(target=_work, args=(number, ready, *self._task), name=f"hycal-worker-{number}")
         worker.start()
-        self._workers[number] = worker, time.monotonic()
+        self._workers[number] = worker, ready
 
     def _bury(self, number: int) -> None:
-        """Forget a worker that ended by itself; wait a moment if that happens again and again."""
-        worker, began = self._workers.pop(number)
-        self._quick_ends = self._quick_ends + 1 if time.monotonic() - began < QUICK_END else 0
+        """Forget a worker that ended by itself; wait a moment if none gets ready."""
+        worker, ready = self._workers.pop(number)
+        self._failures = 0 if ready.is_set() else self._failures + 1
         _log.warning("worker %s ended with code %s; another one is started", worker.pid, worker.exitcode)
         forget_open_requests(number)
-        if self._quick_ends > MOST_QUICK_ENDS and not self._workers:
+        if self._failures > MOST_FAILURES and not self._workers:
             raise HyCalError(
-                f"The processes of this server end as soon as they start, the last one with code {worker.exitcode}. "
-                "Its error stands above; start the server without --workers to see more."
+                f"No process of this server gets ready; the last one ended with code {worker.exitcode}. Its error "
+                "stands above; start the server without --workers to see more."
             )
-        self._ending.wait(min(5.0, 0.1 * 2**self._quick_ends) if self._quick_ends > 1 else 0.0)
+        self._ending.wait(min(5.0, 0.1 * 2**self._failures) if self._failures else 0.0)
 
     def _end_all(self) -> None:
         workers = [worker for worker, _ in self._workers.values()]
@@ -145,14 +148,14 @@ class Supervisor:
                 worker.join()
 
 
-def _work(number: int, model: ReadOnlyModel, door: socket.socket, access: Access) -> None:
+def _work(number: int, ready: Event, model: ReadOnlyModel, door: socket.socket, access: Access) -> None:
     """Be a worker, which ends with its supervisor, however that ends."""
     count_as(number)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the supervisor decides
     threading.Thread(target=_end_with_parent, name="hycal-parent", daemon=True).start()
     limit_heaps()
     try:
-        model.serve(door, access)
+        model.serve(door, access, ready)
     except HyCalError as error:
         sys.stderr.write(f"worker {os.getpid()}: {error}\n")
         raise SystemExit(1) from None
