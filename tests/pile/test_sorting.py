@@ -17,6 +17,7 @@ from hycal.pile import moves
 from hycal.pile.manifest import NAME, read_manifest
 from hycal.pile.moves import undo_sort
 from hycal.pile.sorting import Decision, ImageToSort, decide, new_manifest, sort_images
+from hycal.pile.strangers import chance_learned
 from tests.pile.test_suggestion import pile
 
 
@@ -48,6 +49,25 @@ def test_the_surest_are_sorted_as_long_as_few_are_wrong() -> None:
     assert {one.place for one in decide(classifier, X[y < 2], error=0.5, unknown=None)} == {"sorted"}
     strange = [one.place for one in decide(classifier, X[y == 2], error=0.5)]
     assert strange.count("unknown") > 8
+
+
+def test_a_pile_with_classes_that_nobody_taught_is_sorted_with_more_care() -> None:
+    X, y = pile(60, 60, 60, 60, spread=0.6, seed=2)
+    classifier = NCM().fit(X[y < 2][::3], y[y < 2][::3])
+    rest = np.setdiff1d(np.arange(len(X)), np.flatnonzero(y < 2)[::3])
+    wrong = {}
+    for unknown in (0.05, None):
+        found = decide(classifier, X[rest], error=0.1, unknown=unknown)
+        wrong[unknown] = [one.label != label for one, label in zip(found, y[rest], strict=True) if one.place == "sorted"]
+    assert len(wrong[0.05]) >= 10 and np.mean(wrong[0.05]) < 0.5 * np.mean(wrong[None])
+
+
+def test_a_pile_of_learned_classes_loses_nothing_to_that() -> None:
+    X, y = pile(60, 60, spread=1.6, seed=2)
+    classifier = NCM().fit(X[::3], y[::3])
+    familiarity = classifier.familiarity_
+    assert chance_learned(familiarity(X), familiarity.held_out).min() == 1.0
+    assert chance_learned(familiarity(X), familiarity.held_out[:1]).min() == 1.0
 
 
 def test_what_a_person_labelled_goes_there() -> None:

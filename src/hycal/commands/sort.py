@@ -237,7 +237,7 @@ def _report(
             print_line(Console(), f"{entry.source} -> {entry.target} ({entry.label} {entry.probability:.1%})")
     wrong = sum(1.0 - entry.probability for entry in new if entry.place == "sorted")
     rate = (
-        f", {wrong / places['sorted']:.1%} of them wrong by estimate, if all show learned classes"
+        f", {wrong / places['sorted']:.1%} of them wrong by estimate"
         if places["sorted"]
         else ""
     )
