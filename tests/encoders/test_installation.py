@@ -120,7 +120,7 @@ def test_the_member_of_a_wheel_is_not_run_as_it_comes(tmp_path: Path, monkeypatc
     raw = tmp_path / "clip_encoder.int8.onnx"
     raw.write_bytes(b"as it comes")
     monkeypatch.setattr(loader, "file_hash", lambda path: find_encoder(W8).wheel.sha256)
-    with pytest.raises(HyCalError, match=r"destroy the embeddings.*encoders get clip-vit-b16-w8 --weights FILE"):
+    with pytest.raises(HyCalError, match=r"no usable embeddings.*encoders get clip-vit-b16-w8 --weights FILE"):
         load_encoder(W8, weights=raw)
 
 

