@@ -86,7 +86,7 @@ def test_damaged_file_is_named(name: str, tmp_path: Path) -> None:
 
 def test_unknown_activation(tmp_path: Path) -> None:
     folder = small_clip.write_transformers(tmp_path, activation="relu")
-    with pytest.raises(HyCalError, match=r"activation 'relu'; expected one of \['gelu', 'gelu_pytorch_tanh', 'quick_gelu'\]"):
+    with pytest.raises(HyCalError, match=r"activation 'relu'; expected one of \['gelu', .*'quick_gelu'\]"):
         load_encoder("clip-vit-b16", weights=folder)
 
 

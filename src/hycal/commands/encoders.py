@@ -15,7 +15,7 @@ from hycal._version import __version__
 from hycal.commands._lazy import Subcommands
 from hycal.commands._options import BackendName, check_backend
 from hycal.commands._output import print_line, print_table, report_errors
-from hycal.encoders.catalog import find_encoder, list_encoders
+from hycal.encoders.catalog import EncoderSpec, find_encoder, list_encoders
 from hycal.encoders.files import cache_dir
 from hycal.encoders.installation import install
 from hycal.encoders.loader import load_encoder
@@ -52,7 +52,7 @@ def get_command(name: Name, weights: Weights = None, backend: BackendName = "aut
     with console.status(f"getting {name} (about {spec.megabytes} MB)"):
         folder = install(name, weights=weights, backend=check_backend(backend) or "onnx")
     print_line(console, f"{name} is ready in {folder}")
-    print_line(console, f"licence of the weights: {spec.licence} ({spec.origin})")
+    print_line(console, f"licence of the weights: {_licence(spec)} ({spec.origin})")
 
 
 @app.command("show")
@@ -65,7 +65,7 @@ def show_command(name: Name, weights: Weights = None, backend: BackendName = "au
         "encoder": spec.name,
         "what": spec.summary,
         "origin": spec.origin,
-        "licence": spec.licence,
+        "licence": _licence(spec),
         "dimension": str(encoder.dimension),
         "texts": "yes" if encoder.has_text else "no",
         "preprocessing": ", ".join(f"{key} {value}" for key, value in spec.preprocessing.to_json().items()),
@@ -91,6 +91,10 @@ def doctor() -> None:
     console.print(_table(statuses))
     for status in statuses:
         print_line(console, f"{status.spec.name}: {status.detail}")
+
+
+def _licence(spec: EncoderSpec) -> str:
+    return f"{spec.licence}. {spec.terms}" if spec.terms else spec.licence
 
 
 def _table(statuses: list[EncoderStatus]) -> Table:

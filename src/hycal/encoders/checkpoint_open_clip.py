@@ -58,10 +58,7 @@ _BATCH_NORM_EPSILON = 1e-5
 
 def from_open_clip(settings: Settings, tensors: Tensors) -> Checkpoint:
     """Return the checkpoint; the text tower has its names with or without the prefix `text.`."""
-    model = settings["model_cfg"]
-    vision, text = model["vision_cfg"], model["text_cfg"]
-    # Models of open_clip use GELU unless the configuration says quick_gelu, as it does for OpenAI's weights.
-    activation: Activation = "quick_gelu" if model.get("quick_gelu", False) else "gelu"
+    vision = settings["model_cfg"]["vision_cfg"]
     plain = {name.removeprefix("text."): value for name, value in tensors.items()}
     renamed = _renamed(plain)
     if "timm_model_name" in vision:
@@ -71,13 +68,21 @@ def from_open_clip(settings: Settings, tensors: Tensors) -> Checkpoint:
         image = TowerShape(width // _HEAD_WIDTH, layers, "gelu", _TIMM_EPSILON)
     else:
         renamed["visual_projection.weight"] = np.ascontiguousarray(plain["visual.proj"].T)
-        image = TowerShape(vision["width"] // vision.get("head_width", _HEAD_WIDTH), vision["layers"], activation)
-    shape = TextShape(
-        TowerShape(text["heads"], text["layers"], activation),
-        text["context_length"],
-        attention="full" if text.get("no_causal_mask") else "causal",
-    )
-    return Checkpoint(image, vision["image_size"], shape, renamed)
+        heads = vision["width"] // vision.get("head_width", _HEAD_WIDTH)
+        image = TowerShape(heads, vision["layers"], _activation(settings))
+    return Checkpoint(image, vision["image_size"], text_shape(settings), renamed)
+
+
+def text_shape(settings: Settings) -> TextShape:
+    """Return the shape of the text tower."""
+    text = settings["model_cfg"]["text_cfg"]
+    tower = TowerShape(text["heads"], text["layers"], _activation(settings))
+    return TextShape(tower, text["context_length"], attention="full" if text.get("no_causal_mask") else "causal")
+
+
+def _activation(settings: Settings) -> Activation:
+    """Return GELU, unless the configuration says quick_gelu, as it does for OpenAI's weights."""
+    return "quick_gelu" if settings["model_cfg"].get("quick_gelu", False) else "gelu"
 
 
 def _renamed(tensors: Tensors) -> Tensors:

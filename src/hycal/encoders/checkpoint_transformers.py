@@ -50,14 +50,32 @@ _LAYER_SCALES = {".layer_scale1.lambda1": ".self_attn.out_proj", ".layer_scale2.
 
 def from_transformers(settings: Settings, tensors: Tensors, size: int) -> Checkpoint:
     """Return the checkpoint, of the kind that its configuration names; CLIP if it names none."""
-    kind = settings.get("model_type", "clip")
-    if kind == "clip":
-        return _clip(settings, tensors)
-    if kind == "siglip":
-        return _siglip(settings, tensors)
+    kind = _kind(settings)
     if kind == "dinov2":
         return _dinov2(settings, tensors, size)
-    raise HyCalError(f"The checkpoint is of the type {kind!r}; expected one of clip, siglip, dinov2.")
+    vision = {**(_SIGLIP if kind == "siglip" else _CLIP_VISION), **settings.get("vision_config", {})}
+    named = _siglip_names(tensors) if kind == "siglip" else tensors
+    return Checkpoint(_shape(vision), vision["image_size"], text_shape(settings), named)
+
+
+def text_shape(settings: Settings) -> TextShape | None:
+    """Return the shape of the text tower, or None if there is none."""
+    kind, given = _kind(settings), settings.get("text_config", {})
+    if kind == "dinov2":
+        return None
+    if kind == "clip":
+        text = {**_CLIP_TEXT, **given}
+        return TextShape(_shape(text), text["max_position_embeddings"])
+    text = {**_SIGLIP, **given}
+    context = text["max_position_embeddings"]
+    return TextShape(_shape(text), context, attention="full", pooling="last", padding="<pad>", case="lower")
+
+
+def _kind(settings: Settings) -> str:
+    kind = settings.get("model_type", "clip")
+    if kind not in ("clip", "siglip", "dinov2"):
+        raise HyCalError(f"The checkpoint is of the type {kind!r}; expected one of clip, siglip, dinov2.")
+    return str(kind)
 
 
 def _shape(part: Settings) -> TowerShape:
@@ -69,33 +87,22 @@ def _shape(part: Settings) -> TowerShape:
     )
 
 
-def _clip(settings: Settings, tensors: Tensors) -> Checkpoint:
-    vision = {**_CLIP_VISION, **settings.get("vision_config", {})}
-    text = {**_CLIP_TEXT, **settings.get("text_config", {})}
-    shape = TextShape(_shape(text), text["max_position_embeddings"])
-    return Checkpoint(_shape(vision), vision["image_size"], shape, tensors)
-
-
-def _siglip(settings: Settings, tensors: Tensors) -> Checkpoint:
-    vision = {**_SIGLIP, **settings.get("vision_config", {})}
-    text = {**_SIGLIP, **settings.get("text_config", {})}
+def _siglip_names(tensors: Tensors) -> Tensors:
     result = {name.replace("text_model.head.", "text_projection."): value for name, value in tensors.items()}
     for leaf in ("weight", "bias"):
         stacked = result.pop(f"vision_model.head.attention.in_proj_{leaf}")
         result |= split_in_three("vision_model.head.attention", leaf, stacked)
-    shape = TextShape(
-        _shape(text), text["max_position_embeddings"], attention="full", pooling="last", padding="<pad>", case="lower"
-    )
-    return Checkpoint(_shape(vision), vision["image_size"], shape, result)
+    return result
 
 
 def _dinov2(settings: Settings, tensors: Tensors, size: int) -> Checkpoint:
     if settings.get("use_swiglu_ffn"):
-        raise HyCalError("The checkpoint is a DINOv2 with SwiGLU layers (giant); expected the small, base or large one.")
+        raise HyCalError("The checkpoint is a DINOv2 with SwiGLU layers; expected the small, base or large one.")
     renamed: Tensors = {}
-    for name, value in tensors.items():
+    for given, value in tensors.items():
+        name = given
         for theirs, ours in _DINOV2_NAMES.items():
-            name = name.replace(theirs, ours)  # noqa: PLW2901
+            name = name.replace(theirs, ours)
         renamed[name] = value
     _fold_layer_scales(renamed)
     positions = "vision_model.embeddings.position_embedding.weight"

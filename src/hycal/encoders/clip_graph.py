@@ -1,19 +1,31 @@
 """The towers of a checkpoint as ONNX graphs, so that published weights run without torch.
 
-All are pre-norm transformers. CLIP (Radford et al., 2021) and DINOv2 (Oquab et al., 2023) read the image embedding at the
-class token, SigLIP (Zhai et al., 2023) by attention from a learned probe. CLIP reads the text embedding at the first end
-token under a causal mask, SigLIP at the last token. Which parts there are, the tensors of the checkpoint say.
+All are pre-norm transformers. CLIP (Radford et al., 2021) and DINOv2 (Oquab et al., 2023) read the image embedding at
+the class token, SigLIP (Zhai et al., 2023) by attention from a learned probe. CLIP reads the text embedding at the
+first end token under a causal mask, SigLIP at the last token. The tensors of the checkpoint say which parts there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hycal.encoders.checkpoint import Checkpoint, Tensors, TextShape, TowerShape, count_layers
 from hycal.encoders.onnx_graph import GraphBuilder
+from hycal.errors import HyCalError
+from hycal.validation import Floats
+
+
+class _Complete(dict[str, Floats]):
+    """Tensors by name, of which none that a graph needs may be missing."""
+
+    def __missing__(self, name: str) -> Floats:
+        raise HyCalError(
+            f"The checkpoint has no tensor {name!r}, which its configuration asks for. The weights are those of "
+            "another model, or incomplete; get the files again."
+        )
 
 
 class _Builder(GraphBuilder):
@@ -21,7 +33,7 @@ class _Builder(GraphBuilder):
 
     def __init__(self, tensors: Tensors) -> None:
         super().__init__("Building the graph of a checkpoint")
-        self.tensors = tensors
+        self.tensors: Mapping[str, Floats] = _Complete(tensors)
 
     def weight(self, name: str) -> str:
         return self.constant(self.tensors[name], name)

@@ -1,4 +1,4 @@
-"""CLIP's image preprocessing, in Pillow and numpy: shorter side to size, centre crop, normalise."""
+"""Image preprocessing, in Pillow and numpy: resize, centre crop, normalise."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Preprocessing:
     The steps are those of OpenAI's CLIP with torchvision: the shorter side is resized to `resize` (the longer one
     truncated to an int), a square of `size` is cut from the centre (half pixels rounded to even), values are scaled to
     [0, 1], then normalised with `mean` and `std`. There is one difference: an image that is not RGB is converted before
-    the resize and not after it, because Pillow resizes palette images by nearest neighbour.
+    the resize and not after it, because Pillow resizes palette images by nearest neighbour. With `aspect` "squashed",
+    as SigLIP has it, the whole image is resized to the square and nothing is cut.
 
     Attributes
     ----------
@@ -38,6 +39,7 @@ class Preprocessing:
     interpolation : {"bicubic", "bilinear"}
     mean, std : tuple of three floats
         Per channel, for values in [0, 1].
+    aspect : {"kept", "squashed"}
 
     Examples
     --------
@@ -51,10 +53,13 @@ class Preprocessing:
     interpolation: Interpolation = "bicubic"
     mean: tuple[float, float, float] = (0.48145466, 0.4578275, 0.40821073)
     std: tuple[float, float, float] = (0.26862954, 0.26130258, 0.27577711)
+    aspect: Literal["kept", "squashed"] = "kept"
 
     def __post_init__(self) -> None:
         if self.interpolation not in _FILTERS:
             raise HyCalError(f"Interpolation {self.interpolation!r} is unknown; expected one of {sorted(_FILTERS)}.")
+        if self.aspect not in ("kept", "squashed"):
+            raise HyCalError(f"Aspect {self.aspect!r} is unknown; expected 'kept' or 'squashed'.")
         if not 0 < self.size <= self.resize:
             raise HyCalError(f"Expected 0 < size <= resize, but size is {self.size} and resize is {self.resize}.")
 
@@ -74,7 +79,9 @@ class Preprocessing:
                 f"An image of {width} x {height} pixels is too narrow to resize: its sides may differ by a factor "
                 f"of {_LONGEST_RATIO}. Crop it first."
             )
-        if width <= height:
+        if self.aspect == "squashed":
+            target = (self.resize, self.resize)
+        elif width <= height:
             target = (self.resize, int(self.resize * height / width))
         else:
             target = (int(self.resize * width / height), self.resize)
@@ -86,5 +93,8 @@ class Preprocessing:
         return rgb.crop((left, top, left + self.size, top + self.size))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings as plain JSON values, for the fingerprint."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        """Return the settings as plain JSON values, for the fingerprint; a kept aspect is left out, as ever."""
+        values = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        if self.aspect == "kept":
+            del values["aspect"]
+        return values
