@@ -53,6 +53,14 @@ ModelEncoder = Annotated[
         autocompletion=complete_encoder,
     ),
 ]
+Augment = Annotated[
+    str | None,
+    typer.Option(
+        "--augment",
+        help="Average the rows of each image and its mirror image (flip), or of five crops (crops): two or five times "
+        "the encoding, and rows of their own, never mixed with plain ones. The same as --encoder NAME:flip.",
+    ),
+]
 NewMethod = Annotated[
     str | None,
     typer.Option(

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from hycal.commands._inputs import DEFAULT_ENCODER, embed_images
 from hycal.commands._options import (
+    Augment,
     BackendName,
     CacheFolder,
     Cluster,
@@ -30,7 +31,7 @@ from hycal.embedding import Embedded, embed, embed_sharded, write_table
 from hycal.embedding.pipeline import BATCH
 from hycal.embedding.shards import encoder_of_worker
 from hycal.embedding.table import check_table_target, skipped_report, write_skipped
-from hycal.encoders.catalog import Backend
+from hycal.encoders.catalog import Backend, augmented_name
 from hycal.errors import HyCalError
 
 
@@ -43,6 +44,7 @@ def embed_command(
     encoder: Annotated[str, typer.Option(help="Name of the encoder; `hycal encoders list` shows them.")] = (
         DEFAULT_ENCODER
     ),
+    augment: Augment = None,
     outside: Outside = False,
     weights: Weights = None,
     backend: BackendName = "auto",
@@ -74,6 +76,7 @@ def embed_command(
         raise HyCalError(f"--out is {out}; expected a name that ends in .npz.")
     check_table_target(out, force=force)
     images = _without_results(list_images(source, outside=outside), source, out)
+    encoder = encoder if augment is None else augmented_name(encoder, augment)
     loaded = load_encoder(encoder, weights=weights, backend=library)
     way = _on_cluster(encoder, weights, loaded.backend, cluster) if cluster else partial(embed, encoder=loaded)
     result = embed_images(

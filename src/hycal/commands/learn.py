@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands._inputs import check_method, check_names, embedding_cache, new_project
+from hycal.commands._inputs import DEFAULT_ENCODER, check_method, check_names, embedding_cache, new_project
 from hycal.commands._options import (
+    Augment,
     CacheFolder,
     Domain,
     Json,
@@ -44,6 +45,7 @@ from hycal.commands._output import (
     working,
 )
 from hycal.embedding.sources import ImageFile
+from hycal.encoders.catalog import augmented_name
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, Receipt
@@ -64,6 +66,7 @@ def learn_command(
     images: LabelledImages = None,
     outside: Outside = False,
     encoder: ModelEncoder = None,
+    augment: Augment = None,
     method: NewMethod = None,
     weights: Weights = None,
     cache: CacheFolder = None,
@@ -87,6 +90,8 @@ def learn_command(
 
     Example: hycal learn photos.hycal photos/flowers --domain flower
     """
+    if augment is not None:
+        encoder = augmented_name(encoder or _own_encoder(model), augment)
     check_names(encoder, method)
     labelled, left_out = to_learn(folder, domain=domain, outside=outside, images=images)
     if not labelled:
@@ -148,6 +153,10 @@ def _no_images(source: Path, left_out: LeftOut) -> str:
         f"{source} has no images in class folders. Put the images of each class in a folder named after the class: "
         f"{source / 'cat' / '1.jpg'}."
     )
+
+
+def _own_encoder(model: Path) -> str:
+    return Project(model).state.space.name if model.exists() else DEFAULT_ENCODER
 
 
 def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, Literal
 
@@ -14,6 +14,9 @@ from hycal.errors import HyCalError
 
 SourceKind = Literal["bundled", "wheel", "hub"]
 Backend = Literal["onnx", "openvino", "transformers", "open_clip"]
+Augmentation = Literal["flip", "crops"]
+AUGMENTATIONS: Mapping[str, Augmentation] = {"flip": "flip", "crops": "crops"}
+AUGMENTED_BY = ":"  # stands between an encoder and its augmentation
 ON_GRAPHS: frozenset[Backend] = frozenset({"onnx", "openvino"})  # these read the same files
 
 
@@ -76,6 +79,8 @@ class EncoderSpec:
         Smallest accepted cosine to the golden vectors.
     openvino_group : int or None
         Channels that share a scale when OpenVINO quantises activations; None if the entry does not run on OpenVINO.
+    augmentation : {"flip", "crops"} or None
+        What is averaged, for an encoder that was named with it; see `hycal.encoders.augmentation`.
     """
 
     name: str
@@ -94,6 +99,12 @@ class EncoderSpec:
     space: str | None = None
     tolerance: float = 0.99
     openvino_group: int | None = None
+    augmentation: Augmentation | None = None
+
+    @property
+    def plain_name(self) -> str:
+        """The name of the entry, without an augmentation."""
+        return self.name.partition(AUGMENTED_BY)[0]
 
     @property
     def has_text(self) -> bool:
@@ -118,13 +129,38 @@ def list_encoders() -> list[EncoderSpec]:
 
 
 def find_encoder(name: str) -> EncoderSpec:
-    """Return the entry `name`, in any case, or raise an error that lists the known ones."""
+    """Return the entry `name`, in any case, or raise an error that lists the known ones.
+
+    Examples
+    --------
+    >>> find_encoder("builtin:flip").augmentation
+    'flip'
+    """
     specs = {spec.name: spec for spec in list_encoders()}
-    if name.lower() in specs:
-        return specs[name.lower()]
+    plain, augmented, how = name.lower().partition(AUGMENTED_BY)
+    if plain in specs and not augmented:
+        return specs[plain]
+    if plain in specs and how in AUGMENTATIONS:
+        return replace(specs[plain], name=f"{plain}{AUGMENTED_BY}{how}", augmentation=AUGMENTATIONS[how])
+    if plain in specs:
+        raise HyCalError(f"There is no augmentation {how!r} in {name!r}; expected one of {', '.join(AUGMENTATIONS)}.")
     near = difflib.get_close_matches(name, specs, n=1)
     guess = f" Did you mean {near[0]!r}?" if near else ""
     raise HyCalError(f"There is no encoder {name!r}; expected one of {', '.join(specs)}.{guess}")
+
+
+def augmented_name(name: str, augmentation: str) -> str:
+    """Return the name of an encoder with an augmentation, which it may have already.
+
+    Examples
+    --------
+    >>> augmented_name("builtin", "flip"), augmented_name("builtin:flip", "flip")
+    ('builtin:flip', 'builtin:flip')
+    """
+    plain, _, how = name.partition(AUGMENTED_BY)
+    if how not in ("", augmentation):
+        raise HyCalError(f"The encoder {name!r} is augmented already; {augmentation!r} cannot be added to it.")
+    return find_encoder(f"{plain}{AUGMENTED_BY}{augmentation}").name
 
 
 def _spec(entry: Mapping[str, Any]) -> EncoderSpec:

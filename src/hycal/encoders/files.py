@@ -74,7 +74,7 @@ def encoder_dir(spec: EncoderSpec, *, backend: Backend = "onnx") -> Path:
     """Return the folder of the files of `spec` for a back end."""
     if spec.kind == "bundled":
         return Path(str(resources.files("hycal.encoders"))) / "weights"
-    return cache_dir() / "encoders" / (spec.name if backend in ON_GRAPHS else f"{spec.name}@{backend}")
+    return cache_dir() / "encoders" / (spec.plain_name if backend in ON_GRAPHS else f"{spec.plain_name}@{backend}")
 
 
 def repository(spec: EncoderSpec, *, backend: Backend = "onnx") -> str | None:

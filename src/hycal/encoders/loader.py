@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from hycal.encoders.catalog import ON_GRAPHS, Backend, EncoderSpec, find_encoder
+from hycal.encoders.augmentation import AugmentedEncoder
+from hycal.encoders.catalog import AUGMENTED_BY, ON_GRAPHS, Backend, EncoderSpec, find_encoder
 from hycal.encoders.encoder import Rows, TowerEncoder, Towers
 from hycal.encoders.files import Located, locate, missing_message, require
 from hycal.encoders.onnx_backend import Graph, image_tower, text_tower
@@ -38,7 +39,8 @@ def load_encoder(
     Parameters
     ----------
     name : str
-        An entry of the encoder table, see `list_encoders`.
+        An entry of the encoder table, see `list_encoders`. NAME:flip and NAME:crops average the rows of an image and
+        its mirror image, or of five crops.
     weights : path, optional
         A folder, or a file, with the weights. The default is the user's cache, which `hycal encoders get` fills.
     backend : {"onnx", "openvino", "transformers", "open_clip"}, optional
@@ -63,6 +65,10 @@ def load_encoder(
     512
     """
     spec = find_encoder(name)
+    if spec.augmentation is not None:
+        like = None if like is None else like.removesuffix(f"{AUGMENTED_BY}{spec.augmentation}")
+        plain = load_encoder(spec.plain_name, weights=weights, backend=backend, threads=threads, like=like)
+        return AugmentedEncoder(plain, spec.augmentation)
     _check_backend(spec, backend)
     files = backend or "onnx"
     located = require(

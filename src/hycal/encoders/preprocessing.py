@@ -65,7 +65,11 @@ class Preprocessing:
 
     def apply(self, image: Image.Image) -> Floats:
         """Return the float32 input of `image`, shape (3, size, size)."""
-        planes = np.asarray(self.crop(image)).transpose(2, 0, 1)
+        return self.normalised(self.crop(image))
+
+    def normalised(self, square: Image.Image) -> Floats:
+        """Return the float32 input of an RGB square of side `size`."""
+        planes = np.asarray(square).transpose(2, 0, 1)
         pixels: Floats = np.divide(planes, np.float32(255), out=np.empty(planes.shape, np.float32), dtype=np.float32)
         pixels -= np.array(self.mean, dtype=np.float32)[:, None, None]  # by planes: faster than by pixels of 3
         pixels /= np.array(self.std, dtype=np.float32)[:, None, None]
@@ -73,6 +77,13 @@ class Preprocessing:
 
     def crop(self, image: Image.Image) -> Image.Image:
         """Return the RGB square of side `size` that the network sees."""
+        whole = self.resized(image, self.resize)
+        left = round((whole.width - self.size) / 2)
+        top = round((whole.height - self.size) / 2)
+        return whole.crop((left, top, left + self.size, top + self.size))
+
+    def resized(self, image: Image.Image, length: int) -> Image.Image:
+        """Return the whole image in RGB, its shorter side of `length` pixels, or both if the aspect is squashed."""
         width, height = image.size
         if max(width, height) > _LONGEST_RATIO * min(width, height):
             raise HyCalError(
@@ -80,17 +91,13 @@ class Preprocessing:
                 f"of {_LONGEST_RATIO}. Crop it first."
             )
         if self.aspect == "squashed":
-            target = (self.resize, self.resize)
+            target = (length, length)
         elif width <= height:
-            target = (self.resize, int(self.resize * height / width))
+            target = (length, int(length * height / width))
         else:
-            target = (int(self.resize * width / height), self.resize)
+            target = (int(length * width / height), length)
         rgb = image if image.mode == "RGB" else image.convert("RGB")
-        if target != (width, height):
-            rgb = rgb.resize(target, _FILTERS[self.interpolation])
-        left = round((target[0] - self.size) / 2)
-        top = round((target[1] - self.size) / 2)
-        return rgb.crop((left, top, left + self.size, top + self.size))
+        return rgb if target == (width, height) else rgb.resize(target, _FILTERS[self.interpolation])
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as plain JSON values, for the fingerprint; a kept aspect is left out, as ever."""
