@@ -15,6 +15,7 @@ from hycal.errors import HyCalError
 SourceKind = Literal["bundled", "wheel", "hub"]
 Backend = Literal["onnx", "openvino", "transformers", "open_clip"]
 ON_GRAPHS: frozenset[Backend] = frozenset({"onnx", "openvino"})  # these read the same files
+JOINED_BY = "+"  # stands between the parts of a combined encoder
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,22 @@ def find_encoder(name: str) -> EncoderSpec:
     near = difflib.get_close_matches(name, specs, n=1)
     guess = f" Did you mean {near[0]!r}?" if near else ""
     raise HyCalError(f"There is no encoder {name!r}; expected one of {', '.join(specs)}.{guess}")
+
+
+def find_parts(name: str) -> list[EncoderSpec]:
+    """Return the entries that `name` joins by "+", ordered by name; one entry if it joins none.
+
+    Examples
+    --------
+    >>> [spec.name for spec in find_parts("clip-vit-b16-w8+builtin")]
+    ['builtin', 'clip-vit-b16-w8']
+    """
+    specs = [find_encoder(part.strip()) for part in name.split(JOINED_BY)]
+    names = [spec.name for spec in specs]
+    twice = [own for own in names if names.count(own) > 1]
+    if twice:
+        raise HyCalError(f"The encoder {twice[0]!r} stands twice in {name!r}; expected different ones. Name it once.")
+    return sorted(specs, key=lambda spec: spec.name)
 
 
 def _spec(entry: Mapping[str, Any]) -> EncoderSpec:

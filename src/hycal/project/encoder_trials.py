@@ -17,7 +17,8 @@ from hycal.project.changes import Arrival, learn
 from hycal.project.evaluation import Score
 from hycal.project.examples import Example
 from hycal.project.methods import empty_state, is_beyond_chance
-from hycal.project.state import Space, State
+from hycal.project.space import Space
+from hycal.project.state import State
 from hycal.uncertainty.cross_validation import cross_validate
 from hycal.validation import Floats, Label
 
