@@ -268,7 +268,9 @@ def new_names(state: State, old: Target, new: str) -> dict[Label, str]:
 
 def _kind(state: State) -> ModelKind:
     space = state.space
-    return ModelKind(type(state.classifier).__name__, space.dimension, space.fingerprint, space.name)
+    return ModelKind(
+        type(state.classifier).__name__, space.dimension, space.fingerprint, space.name, state.classifier.views
+    )
 
 
 def describe_counts(counts: Mapping[Label, int]) -> str:

@@ -31,7 +31,7 @@ from hycal.validation import Floats, Label, check_label, check_one_kind
 def project_content(state: State) -> Content:
     """Return the content of the file of a project."""
     classifier = state.classifier
-    parameters = classifier.get_params(deep=False)
+    parameters = classifier.stored_parameters
     model = content_of(
         classifier.records_, type(classifier).__name__, parameters, classifier.encoder_, width=state.space.dimension
     )
@@ -100,7 +100,7 @@ def _entry_json(entry: HistoryEntry, pool: Pool) -> dict[str, Any]:
         plain["undo"] = {"shelves": classes, "memo": dict(entry.undo.memo)}
         method = entry.undo.method
         if method is not None:
-            plain["undo"]["method"] = [type(method).__name__, method.get_params(deep=False)]
+            plain["undo"]["method"] = [type(method).__name__, method.stored_parameters]
         if entry.undo.space is not None:
             plain["undo"]["space"] = [entry.undo.space.name, entry.undo.space.fingerprint, entry.undo.space.dimension]
     return plain
@@ -129,7 +129,7 @@ def state_of(content: Content) -> State:
         raise ModelFileError(
             f"The project in the model file is malformed: {error!r}. Restore it from a copy."
         ) from None
-    complete = content.manifest["parameters"] == classifier.get_params(deep=False)  # else its hash was another one
+    complete = content.manifest["parameters"] == classifier.stored_parameters  # else its hash was another one
     if content.manifest.get("version") == 1 and complete and history and history[-1].after != state.hash:
         raise ModelFileError(  # version 1 has no checksums
             f"The model file is damaged: it holds the model {state.hash}, and its history ends with "

@@ -171,7 +171,7 @@ def trials(state: State, methods: Iterable[str]) -> Iterator[Trial]:
         began = time.perf_counter()
         try:
             classifier = remake(state, method)[0].classifier
-            judged = cross_validate(classifier, classifier.records_)
+            judged = cross_validate(classifier.scorer, classifier.records_)
         except HyCalError as problem:
             yield Trial(method, None, 0.0, str(problem))
         else:

@@ -218,7 +218,7 @@ class State:
     def hash(self) -> str:
         """SHA-256 of the model. Equal models have equal hashes, whatever their history."""
         classifier = self.classifier
-        head = [type(classifier).__name__, classifier.get_params(deep=False), self.memo, self.space.fingerprint]
+        head = [type(classifier).__name__, classifier.stored_parameters, self.memo, self.space.fingerprint]
         digest = hashlib.sha256(json.dumps(head, sort_keys=True, ensure_ascii=False).encode())
         for label in self.labels:
             digest.update(b"\n" + json.dumps(label, ensure_ascii=False).encode() + b"\n" + self.classes[label].digest)
@@ -230,7 +230,7 @@ class State:
     def kind(self) -> tuple[str, str | None, int, str]:
         """Method, fingerprint of the encoder, width, and parameters: all that answers depend on beside the images."""
         classifier, space = self.classifier, self.space
-        parameters = json.dumps(classifier.get_params(deep=False), sort_keys=True)
+        parameters = json.dumps(classifier.stored_parameters, sort_keys=True)
         return type(classifier).__name__, space.fingerprint, space.dimension, parameters
 
     @property
