@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hycal.embedding import EmbeddingCache, pipeline
+from hycal.embedding import EmbeddingCache, lanes
 from hycal.embedding.sources import ImageFile
 from hycal.project import Project, empty_state
 from hycal.project.encoder import encoder_space

@@ -170,9 +170,10 @@ def _evidence(state: State, queries: Floats, row: int, column: int, found: Score
     neighbours = nearest(queries[row], label, class_, NEIGHBOURS, state.space.columns)
     if found is None:
         return Evidence(class_.count, neighbours)
+    encoders = {f"view {number}": part.name for number, part in enumerate(state.space.parts, start=1)}
     parts = tuple(
         EvidencePart(
-            part.name,
+            encoders.get(part.name) or part.name,
             float(part.share[row, column]),
             None if part.measure is None else float(part.measure[row, column]),
             None if part.weight is None else float(part.weight[column]),

@@ -8,7 +8,7 @@ are, so the model is the one that never had it. Each function returns the next s
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -42,7 +42,7 @@ class View:
     texts : int
         Classes whose name it has embedded.
     weights : mapping of str to float
-        Its weight in each domain, as the method found it; {} if there is one view, or the method does not say.
+        Its weight in each domain, as the method found it; {} if there is one view.
     """
 
     space: Space
@@ -64,8 +64,8 @@ def views_of(state: State) -> list[View]:
 def _weights(state: State, number: int) -> dict[str, float]:
     if state.space.views is None or not state.classes:
         return {}
-    found: Mapping[str, Sequence[float]] = getattr(state.classifier, "view_weights_", {})
-    return {domain: float(weights[number]) for domain, weights in found.items()}
+    weights = state.classifier.view_weights_[:, number]
+    return dict(zip(state.domains, weights.tolist(), strict=True))
 
 
 def images_without(state: State, part: Space) -> dict[bytes, Example]:
