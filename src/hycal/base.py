@@ -42,12 +42,13 @@ from hycal.validation import (
     check_samples,
     check_text,
 )
+from hycal.views.scorer import Viewed
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
 _MODEL_MARK = b'"hycal":"{'  # in the header of every model file
 
 
-class IncrementalClassifier(Sealable, Method):
+class IncrementalClassifier(Viewed, Sealable, Method):
     """Base of all methods: learns any number of samples of any classes at any call.
 
     A method stores its parameters in `__init__`, declares their valid values in `_parameter_constraints` as
@@ -98,7 +99,7 @@ class IncrementalClassifier(Sealable, Method):
         domain that is not given here is that of the first `partial_fit`.
         """
         self.check_parameters()
-        vectors = check_text(text, width=self._width)
+        vectors = check_text(text, width=self._width, views=self.views)
         if not vectors:
             raise HyCalError("No classes were announced. Pass text={label: vector} with at least one label.")
         check_label(domain or "")
@@ -124,7 +125,9 @@ class IncrementalClassifier(Sealable, Method):
 
     def merge(self, other: IncrementalClassifier) -> Self:
         """Learn all that `other` learned: afterwards the model is the one that saw both streams."""
-        check_mergeable(*(ModelKind(type(one).__name__, one._width, one.encoder_) for one in (self, other)))
+        check_mergeable(
+            *(ModelKind(type(one).__name__, one._width, one.encoder_, views=one.views) for one in (self, other))
+        )
         self.install(self.merged(self.records_, other))
         self.encoder_ = self.encoder_ or other.encoder_
         return self
@@ -149,7 +152,7 @@ class IncrementalClassifier(Sealable, Method):
 
     def install(self, records: Records) -> None:
         """Replace all that was learned by `records`, in one step."""
-        self.check_records(records)
+        self.scorer.check_records(records)
         if self._records is None:
             self._memory = Memory()
         self._records = records
@@ -161,14 +164,15 @@ class IncrementalClassifier(Sealable, Method):
     ) -> Step:
         """Return the arguments of `partial_fit` as a validated step; `width` is the expected dimension, if any."""
         self.check_parameters()
-        embeddings = check_samples(X, width=width, owner=type(self).__name__)
+        together = None if self.views is None else sum(self.views)
+        embeddings = check_samples(X, width=width or together, owner=type(self).__name__, views=self.views)
         labels = check_labels(y, rows=len(embeddings))
         check_label(domain or "")
-        return Step.of(embeddings, labels, domain, check_text(text, width=embeddings.shape[1]))
+        return Step.of(embeddings, labels, domain, check_text(text, width=embeddings.shape[1], views=self.views))
 
     def _learn(self, records: Records, step: Step) -> None:
         learned = self.learned(records, step)
-        self.check_records(learned)
+        self.scorer.check_records(learned)
         self.install(learned.with_memo(self.remember(records.memo, step)))
 
     # Questions
@@ -197,7 +201,7 @@ class IncrementalClassifier(Sealable, Method):
         The first call after a change holds out up to 1,000 samples, or 30 where a method has no closed form for that.
         """
         snapshot = self.snapshot()
-        return calibration_of(self, snapshot).probabilities(self._answer(snapshot, X, classes)[0])
+        return calibration_of(self.scorer, snapshot).probabilities(self._answer(snapshot, X, classes)[0])
 
     def predict_set(
         self, X: npt.ArrayLike, coverage: float = 0.9, classes: Iterable[Any] | None = None
@@ -212,7 +216,7 @@ class IncrementalClassifier(Sealable, Method):
         check_share("coverage", coverage)
         snapshot = self.snapshot()
         scores, labels = self._answer(snapshot, X, classes)
-        calibration = calibration_of(self, snapshot)
+        calibration = calibration_of(self.scorer, snapshot)
         sizes = calibration.sets(chances := calibration.probabilities(scores), coverage).sum(axis=1)
         return [labels[np.argsort(-row, kind="stable")[:size]] for row, size in zip(chances, sizes, strict=True)]
 
@@ -236,17 +240,17 @@ class IncrementalClassifier(Sealable, Method):
         """
         snapshot = self.snapshot()
         wanted = None if rows is None else np.arange(int(snapshot.records.counts.sum()))[np.asarray(rows)]
-        return score_held_out(self, snapshot.value, snapshot.records, Selection.of(snapshot.records, wanted))
+        return score_held_out(self.scorer, snapshot.value, snapshot.records, Selection.of(snapshot.records, wanted))
 
     def leaves_out_quickly(self) -> bool:
         """Whether `leave_one_out` has a closed form or derives a few models; if not, it derives one for each sample."""
         value, records = self.snapshot().value, self.records_
         rows = spread_rows(records, np.arange(len(records.counts)), 1)
-        return not len(rows) or leaves_out_quickly(self, value, records, Selection.of(records, rows))
+        return not len(rows) or leaves_out_quickly(self.scorer, value, records, Selection.of(records, rows))
 
     def check_queries(self, X: npt.ArrayLike) -> Floats:
         """Return queries as unit rows of the model's width, or say what is wrong with them."""
-        return check_queries(X, width=self.records_.width, owner=type(self).__name__)
+        return check_queries(X, width=self.records_.width, owner=type(self).__name__, views=self.views)
 
     def snapshot(self) -> Snapshot:
         """Return what is derived from the present records and parameters, deriving it if they changed."""
@@ -259,7 +263,7 @@ class IncrementalClassifier(Sealable, Method):
         records = self.records_
         if not records.by_label:
             raise HyCalError("Every class was forgotten, so there is nothing to choose from. Learn a class first.")
-        self.check_records(records)
+        self.scorer.check_records(records)
         value, known = self.derived(records, None if usable is None else usable.value)
         earlier = {} if usable is None else usable.passed_on()
         snapshot = self._memory.last = Snapshot(records, parameters, value, known, earlier)
@@ -275,7 +279,7 @@ class IncrementalClassifier(Sealable, Method):
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the scores and the labels of their columns, both of one and the same model."""
         columns = None if classes is None else snapshot.records.columns(classes)
-        scores = self.score_rows(snapshot.value, self.check_queries(X), columns)
+        scores = self.scorer.score_rows(snapshot.value, self.check_queries(X), columns)
         return scores, snapshot.records.classes if columns is None else snapshot.records.classes[columns]
 
     # What was learned
@@ -313,7 +317,7 @@ class IncrementalClassifier(Sealable, Method):
     @property
     def calibration_(self) -> Calibration:
         """What turns scores into probabilities."""
-        return calibration_of(self, self.snapshot())
+        return calibration_of(self.scorer, self.snapshot())
 
     @property
     def temperature_(self) -> float:
@@ -328,7 +332,7 @@ class IncrementalClassifier(Sealable, Method):
     def save(self, path: str | PathLike[str], *, precision: str = "single") -> None:
         """Write the model to `path`, or over a model that is there; `load` reads it. "half" rounds to three digits."""
         check_replaceable(Path(path), _MODEL_MARK)
-        content = content_of(self.records_, type(self).__name__, self.get_params(deep=False), self.encoder_)
+        content = content_of(self.records_, type(self).__name__, self.stored_parameters, self.encoder_)
         model_file.write(path, rounded(content, precision))
 
     @property

@@ -101,7 +101,7 @@ class Sealable:
         It answers as this one does, learns and forgets classes and merges. What needs single images is refused.
         """
         model: Any = self
-        records, sealing = model.records_, model.sealing
+        records, sealing = model.records_, model.scorer.sealing
         if isinstance(records, SealedRecords):
             return copy.copy(self)
         if not sealing.keeps:
@@ -140,7 +140,7 @@ class Sealable:
         """Return what `score_rows` needs, and what else of a sealed model is known already."""
         model: Any = self
         if not isinstance(records, SealedRecords):
-            return model.derive(records, previous), {}
+            return model.scorer.derive(records, previous), {}
         if model.get_params(deep=False) != records.parameters:
             refuse("answer with other parameters")
         return model.derive_sealed(records), {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
 
@@ -34,14 +34,15 @@ def unit_rows(rows: npt.NDArray[Any]) -> Floats:
         largest = np.abs(part).max(axis=1, keepdims=True)
         empty = np.flatnonzero(largest == 0)
         if empty.size:
-            raise HyCalError(
-                f"Row {start + empty[0]} of X is all zeros and has no direction. "
-                "Drop it, or check the encoder that made it."
-            )
+            raise _no_direction(start + int(empty[0]))
         part /= largest
         part /= np.linalg.norm(part, axis=1, keepdims=True)
         out[start : start + _ROWS_AT_ONCE] = part
     return out
+
+
+def _no_direction(row: int) -> HyCalError:
+    return HyCalError(f"Row {row} of X is all zeros and has no direction. Drop it, or check the encoder that made it.")
 
 
 def unit_queries(rows: npt.NDArray[Any]) -> Floats:
@@ -54,6 +55,39 @@ def unit_queries(rows: npt.NDArray[Any]) -> Floats:
         if squares.min() > _ORDINARY[0] and squares.max() < _ORDINARY[1]:
             return rows * (1.0 / np.sqrt(squares))[:, None]
     return unit_rows(rows)
+
+
+def view_slices(views: Sequence[int]) -> list[slice]:
+    """Return the columns of each view in a row that has them side by side.
+
+    >>> view_slices((512, 384))
+    [slice(0, 512, None), slice(512, 896, None)]
+    """
+    ends = np.cumsum(views).tolist()
+    return [slice(end - width, end) for width, end in zip(views, ends, strict=True)]
+
+
+def unit_views(
+    rows: npt.NDArray[Any], views: Sequence[int] | None, scale: Callable[[npt.NDArray[Any]], Floats] = unit_rows
+) -> Floats:
+    """Scale the part of each view of every row to length one; without views, every row.
+
+    A part that is all zeros is a view that the row does not have; it stays. A row must have one view at least.
+    """
+    if views is None:
+        return scale(rows)
+    parts = view_slices(views)
+    present = np.stack([rows[:, part].any(axis=1) for part in parts])
+    empty = np.flatnonzero(~present.any(axis=0))
+    if empty.size:
+        raise _no_direction(int(empty[0]))
+    out = np.zeros(rows.shape, np.float32)
+    for part, has in zip(parts, present, strict=True):
+        if has.all():
+            out[:, part] = scale(rows[:, part])
+        elif has.any():
+            out[has, part] = scale(rows[has, part])
+    return out
 
 
 def check_embeddings(X: npt.ArrayLike, *, width: int | None, owner: str) -> npt.NDArray[Any]:
@@ -91,14 +125,14 @@ def _checked(X: npt.ArrayLike, owner: str) -> npt.NDArray[Any]:
     return array
 
 
-def check_samples(X: npt.ArrayLike, *, width: int | None, owner: str) -> Floats:
-    """Return embeddings to learn as unit rows, or say what is wrong with them."""
-    return unit_rows(check_embeddings(X, width=width, owner=owner))
+def check_samples(X: npt.ArrayLike, *, width: int | None, owner: str, views: Sequence[int] | None = None) -> Floats:
+    """Return embeddings to learn as unit rows, or rows of unit views, or say what is wrong with them."""
+    return unit_views(check_embeddings(X, width=width, owner=owner), views)
 
 
-def check_queries(X: npt.ArrayLike, *, width: int, owner: str) -> Floats:
-    """Return embeddings to classify as unit rows, or say what is wrong with them."""
-    return unit_queries(check_embeddings(X, width=width, owner=owner))
+def check_queries(X: npt.ArrayLike, *, width: int, owner: str, views: Sequence[int] | None = None) -> Floats:
+    """Return embeddings to classify as unit rows, or rows of unit views, or say what is wrong with them."""
+    return unit_views(check_embeddings(X, width=width, owner=owner), views, unit_queries)
 
 
 def check_labels(y: object, *, rows: int) -> list[Label]:
@@ -165,8 +199,13 @@ def check_one_kind(labels: Iterable[Label]) -> None:
         )
 
 
-def check_text(text: Mapping[Any, npt.ArrayLike] | None, *, width: int | None) -> dict[Label, Floats]:
-    """Return unit float32 text vectors by label, or say which one is wrong; no width means that of the first."""
+def check_text(
+    text: Mapping[Any, npt.ArrayLike] | None, *, width: int | None, views: Sequence[int] | None = None
+) -> dict[Label, Floats]:
+    """Return unit float32 text vectors by label, or say which one is wrong; no width means that of the first.
+
+    With views a text is as wide as a row; the parts of views that have no text are zeros.
+    """
     if not text:
         return {}
     labels = [check_label(label) for label in text]
@@ -179,14 +218,18 @@ def check_text(text: Mapping[Any, npt.ArrayLike] | None, *, width: int | None) -
                 "Image and text must come from the same model."
             )
     stacked = np.stack(vectors)
-    lengths = np.linalg.norm(stacked, axis=1)
-    wrong = np.flatnonzero(~(np.abs(lengths - 1.0) <= _TEXT_LENGTH_TOLERANCE))  # written so that NaN is wrong too
+    parts = [slice(None)] if views is None else view_slices(views)
+    lengths = np.stack([np.linalg.norm(stacked[:, part], axis=1) for part in parts])
+    near = np.abs(lengths - 1.0) <= _TEXT_LENGTH_TOLERANCE  # NaN is not near
+    wrong = np.flatnonzero(~near.any(axis=0) | ~(near | (lengths == 0.0)).all(axis=0))
     if wrong.size:
+        found = ", ".join(f"{length:.4g}" for length in lengths[:, wrong[0]])
+        expected = "a unit vector" if views is None else "unit vectors of views, or zeros for a view without text"
         raise HyCalError(
-            f"The text embedding of {labels[wrong[0]]!r} has length {lengths[wrong[0]]:.4g}; expected a unit vector. "
+            f"The text embedding of {labels[wrong[0]]!r} has length {found}; expected {expected}. "
             "Divide it by its norm, and check that it is finite."
         )
-    return dict(zip(labels, unit_rows(stacked), strict=True))
+    return dict(zip(labels, unit_views(stacked, views), strict=True))
 
 
 @dataclass(frozen=True)
@@ -197,12 +240,14 @@ class ModelKind:
     width: int | None
     encoder: str | None
     encoder_name: str = ""
+    views: tuple[int, ...] | None = None
 
     @property
     def space(self) -> str:
         """The space of its embeddings, in words."""
         encoder = " ".join(filter(None, (self.encoder_name, self.encoder))) or "not named"
-        return f"{self.width} dimensions (encoder: {encoder})"
+        width = self.width if self.views is None else " + ".join(map(str, self.views))
+        return f"{width} dimensions (encoder: {encoder})"
 
 
 def check_mergeable(mine: ModelKind, theirs: ModelKind) -> None:
@@ -214,7 +259,8 @@ def check_mergeable(mine: ModelKind, theirs: ModelKind) -> None:
         )
     if theirs.width is None:
         raise HyCalError("Cannot merge: the other model has learned nothing yet. Fit it first. Nothing was changed.")
-    if mine.width != theirs.width or (None not in (mine.encoder, theirs.encoder) and mine.encoder != theirs.encoder):
+    apart = (mine.width, mine.views) != (theirs.width, theirs.views)
+    if apart or (None not in (mine.encoder, theirs.encoder) and mine.encoder != theirs.encoder):
         raise HyCalError(
             f"Cannot merge: this model has {mine.space}, the other {theirs.space}. Their embeddings cannot be "
             "compared; learn the images of one again with the encoder of the other. Nothing was changed."

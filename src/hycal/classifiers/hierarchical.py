@@ -35,6 +35,7 @@ from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
 from hycal.state.snapshot import Snapshot
 from hycal.validation import Floats
+from hycal.views.scorer import VIEWS
 
 if TYPE_CHECKING:
     from hycal.encoders.onnx_graph import GraphBuilder
@@ -68,6 +69,8 @@ class HierarchicalHyCal(SealedHierarchy):
     domains : {"named", "found"}, default="named"
         "named" takes the domains that were named; classes that were learned without a name are one domain or several
         groups of similar classes, whichever makes held-out samples more likely. "found" does so with all classes.
+    views : tuple of int, optional
+        Widths of the unit vectors of several encoders, side by side in a row; see `hycal.views`. None is one encoder.
 
     Notes
     -----
@@ -93,6 +96,7 @@ class HierarchicalHyCal(SealedHierarchy):
         "ridge": [Interval(Real, 0, 1, closed="right")],
         "text": [StrOptions({"auto", "none"})],
         "domains": [StrOptions({"named", "found"})],
+        "views": VIEWS,
     }
     fixed_temperature: ClassVar[float | None] = 1.0  # weights of evidence are fitted on held-out samples already
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
@@ -104,12 +108,19 @@ class HierarchicalHyCal(SealedHierarchy):
     kept_in_steps: ClassVar[str] = "the global prior, groups of classes, weights of evidence, ridges of the regression"
 
     def __init__(
-        self, *, strength: float = 1.0, ridge: float = 0.5, text: str = "auto", domains: str = "named"
+        self,
+        *,
+        strength: float = 1.0,
+        ridge: float = 0.5,
+        text: str = "auto",
+        domains: str = "named",
+        views: tuple[int, ...] | None = None,
     ) -> None:
         self.strength = strength
         self.ridge = ridge
         self.text = text
         self.domains = domains
+        self.views = views
 
     @classmethod
     def operations(cls, addition: Addition) -> float:

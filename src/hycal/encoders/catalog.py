@@ -18,6 +18,7 @@ Augmentation = Literal["flip", "crops"]
 AUGMENTATIONS: Mapping[str, Augmentation] = {"flip": "flip", "crops": "crops"}
 AUGMENTED_BY = ":"  # stands between an encoder and its augmentation
 ON_GRAPHS: frozenset[Backend] = frozenset({"onnx", "openvino"})  # these read the same files
+JOINED_BY = "+"  # stands between the parts of a combined encoder
 
 
 @dataclass(frozen=True)
@@ -150,17 +151,34 @@ def find_encoder(name: str) -> EncoderSpec:
 
 
 def augmented_name(name: str, augmentation: str) -> str:
-    """Return the name of an encoder with an augmentation, which it may have already.
+    """Return the name of an encoder, or of several, with an augmentation, which it may have already.
 
     Examples
     --------
-    >>> augmented_name("builtin", "flip"), augmented_name("builtin:flip", "flip")
-    ('builtin:flip', 'builtin:flip')
+    >>> augmented_name("builtin", "flip"), augmented_name("dinov2-s+builtin:flip", "flip")
+    ('builtin:flip', 'builtin:flip+dinov2-s:flip')
     """
-    plain, _, how = name.partition(AUGMENTED_BY)
-    if how not in ("", augmentation):
-        raise HyCalError(f"The encoder {name!r} is augmented already; {augmentation!r} cannot be added to it.")
-    return find_encoder(f"{plain}{AUGMENTED_BY}{augmentation}").name
+    parts = find_parts(name)
+    other = [spec.name for spec in parts if spec.augmentation not in (None, augmentation)]
+    if other:
+        raise HyCalError(f"The encoder {other[0]!r} is augmented already; {augmentation!r} cannot be added to it.")
+    return JOINED_BY.join(find_encoder(f"{spec.plain_name}{AUGMENTED_BY}{augmentation}").name for spec in parts)
+
+
+def find_parts(name: str) -> list[EncoderSpec]:
+    """Return the entries that `name` joins by "+", ordered by name; one entry if it joins none.
+
+    Examples
+    --------
+    >>> [spec.name for spec in find_parts("clip-vit-b16-w8+builtin")]
+    ['builtin', 'clip-vit-b16-w8']
+    """
+    specs = [find_encoder(part.strip()) for part in name.split(JOINED_BY)]
+    names = [spec.name for spec in specs]
+    twice = [own for own in names if names.count(own) > 1]
+    if twice:
+        raise HyCalError(f"The encoder {twice[0]!r} stands twice in {name!r}; expected different ones. Name it once.")
+    return sorted(specs, key=lambda spec: spec.name)
 
 
 def _spec(entry: Mapping[str, Any]) -> EncoderSpec:

@@ -12,7 +12,16 @@ from functools import partial
 from pathlib import Path
 
 from hycal.encoders.augmentation import AugmentedEncoder
-from hycal.encoders.catalog import AUGMENTED_BY, ON_GRAPHS, Backend, EncoderSpec, find_encoder
+from hycal.encoders.catalog import (
+    AUGMENTED_BY,
+    JOINED_BY,
+    ON_GRAPHS,
+    Backend,
+    EncoderSpec,
+    find_encoder,
+    find_parts,
+)
+from hycal.encoders.combined import CombinedEncoder
 from hycal.encoders.encoder import Rows, TowerEncoder, Towers
 from hycal.encoders.files import Located, locate, missing_message, require
 from hycal.encoders.onnx_backend import Graph, image_tower, text_tower
@@ -33,16 +42,17 @@ def load_encoder(
     backend: Backend | None = None,
     threads: int | None = None,
     like: str | None = None,
-) -> TowerEncoder:
+) -> TowerEncoder | CombinedEncoder:
     """Return the encoder `name`.
 
     Parameters
     ----------
     name : str
-        An entry of the encoder table, see `list_encoders`. NAME:flip and NAME:crops average the rows of an image and
-        its mirror image, or of five crops.
+        An entry of the encoder table, see `list_encoders`, or several joined by "+": their unit vectors side by side.
+        NAME:flip and NAME:crops average the rows of an image and its mirror image, or of five crops.
     weights : path, optional
-        A folder, or a file, with the weights. The default is the user's cache, which `hycal encoders get` fills.
+        A folder, or a file, with the weights of one encoder. The default is the user's cache, which `hycal encoders
+        get` fills.
     backend : {"onnx", "openvino", "transformers", "open_clip"}, optional
         The library that runs the towers. The last two need the extra `torch`, and use a GPU if there is one. By
         default OpenVINO for an entry that can use it, where it is installed and agrees with the golden vectors, and
@@ -64,10 +74,32 @@ def load_encoder(
     >>> load_encoder("builtin").dimension
     512
     """
+    specs = find_parts(name)
+    if len(specs) == 1:
+        return load_tower(specs[0].name, weights=weights, backend=backend, threads=threads, like=like)
+    if weights is not None:
+        raise HyCalError(
+            f"--weights has the files of one encoder, and {name!r} names {len(specs)}. Install each of them: `hycal "
+            "encoders get NAME --weights PATH`; then leave --weights out."
+        )
+    likes = [None] * len(specs) if like is None else like.split(JOINED_BY)
+    pairs = zip(specs, likes, strict=True)
+    return CombinedEncoder([load_tower(spec.name, backend=backend, threads=threads, like=own) for spec, own in pairs])
+
+
+def load_tower(
+    name: str,
+    *,
+    weights: str | os.PathLike[str] | None = None,
+    backend: Backend | None = None,
+    threads: int | None = None,
+    like: str | None = None,
+) -> TowerEncoder:
+    """Return the encoder of one entry of the table; parameters as `load_encoder`."""
     spec = find_encoder(name)
     if spec.augmentation is not None:
         like = None if like is None else like.removesuffix(f"{AUGMENTED_BY}{spec.augmentation}")
-        plain = load_encoder(spec.plain_name, weights=weights, backend=backend, threads=threads, like=like)
+        plain = load_tower(spec.plain_name, weights=weights, backend=backend, threads=threads, like=like)
         return AugmentedEncoder(plain, spec.augmentation)
     _check_backend(spec, backend)
     files = backend or "onnx"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,8 +37,9 @@ class ExportableClassifier(Protocol):
     def snapshot(self) -> Snapshot:
         """Return the present state."""
 
-    def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
-        """Add the nodes that score unit rows."""
+    @property
+    def scorer(self) -> Any:
+        """What has `onnx_scores`, which adds the nodes that score unit rows."""
 
 
 def export_onnx(classifier: ExportableClassifier, path: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -63,7 +64,7 @@ def onnx_head(classifier: ExportableClassifier) -> bytes:
     if nbytes > _MOST_BYTES:
         raise HyCalError(f"The model has {nbytes:,} bytes of state, and an ONNX file holds 2 GB. Export fewer classes.")
     build = GraphBuilder("Exporting to ONNX")
-    scores = classifier.onnx_scores(build, _unit(build, "embeddings"), snapshot)
+    scores = classifier.scorer.onnx_scores(build, _unit(build, "embeddings"), snapshot)
     best = build.node("ArgMax", scores, axis=1, keepdims=0)
     label = build.node("Gather", build.constant(np.array([str(label) for label in labels], dtype=object)), best)
     chances = _probabilities(build, scores, classifier.calibration_, len(labels))

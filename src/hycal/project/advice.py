@@ -134,7 +134,7 @@ def advise(state: State) -> Advice:
     if len(state.labels) < 2:
         raise HyCalError("Advice needs two classes at least, or nothing can be mistaken. Learn another class first.")
     records = state.classifier.records_
-    judged, groups = cross_validate(state.classifier, records), duplicate_groups(records)
+    judged, groups = cross_validate(state.classifier.scorer, records), duplicate_groups(records)
     columns = np.repeat(np.arange(len(state.labels)), records.counts)
     found = Counter(
         (state.labels[truth], state.labels[answer]) for truth, answer in zip(judged.own, judged.answers, strict=True)

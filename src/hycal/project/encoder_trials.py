@@ -17,7 +17,8 @@ from hycal.project.changes import Arrival, learn
 from hycal.project.evaluation import Score
 from hycal.project.examples import Example
 from hycal.project.methods import empty_state, is_beyond_chance
-from hycal.project.state import Space, State
+from hycal.project.space import Space
+from hycal.project.state import State
 from hycal.uncertainty.cross_validation import cross_validate
 from hycal.validation import Floats, Label
 
@@ -89,6 +90,6 @@ def _judge(state: State, space: Space, rows: Mapping[bytes, Floats]) -> tuple[di
     empty = empty_state(space, has_text=False, method=type(state.classifier).__name__)
     arrivals = [Arrival(str(state.label_of[key]), Example(row, key)) for key, row in rows.items()]
     model = learn(empty, arrivals)[0]
-    judged = cross_validate(model.classifier, model.classifier.records_)
+    judged = cross_validate(model.classifier.scorer, model.classifier.records_)
     keys = [model.examples[row].identity for row in judged.rows]
     return dict(zip(keys, judged.hits.tolist(), strict=True)), dict(zip(keys, judged.groups.tolist(), strict=True))

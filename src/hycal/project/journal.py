@@ -239,7 +239,9 @@ def _applied(state: State, header: dict[str, Any], content: bytes, source: Path)
 
 def _classes(state: State, header: dict[str, Any], content: bytes) -> dict[Label, ClassExamples | None]:
     tensors, width = tensors_of(content), state.space.dimension
-    rows, texts = (unit_matrix(tensors[name], name, width=width) for name in ("rows", "texts"))
+    rows, texts = (
+        unit_matrix(tensors[name], name, width=width, views=state.classifier.views) for name in ("rows", "texts")
+    )
     known = _pool(state, [label for label, _ in header["shelves"]])
     pool = Pool(known.examples + unpack_examples(list(rows), tensors), known.texts + list(texts))
     return pool.decode_classes(header["shelves"])

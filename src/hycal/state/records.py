@@ -49,6 +49,19 @@ class ClassRecord:
         own = self.samples.nbytes if self.moments is None else self.moments.nbytes
         return own + (0 if self.text is None else self.text.nbytes)
 
+    def view(self, part: slice) -> ClassRecord:
+        """Return the class as one view knows it, by the samples that have the view; the same object at every call.
+
+        The samples keep their order, so that those of all views belong together.
+        """
+        known: dict[int, ClassRecord] = vars(self).setdefault("_views", {})
+        if part.start not in known:
+            rows = self.samples.rows[:, part]
+            has = rows.any(axis=1)
+            text = None if self.text is None or not self.text[part].any() else self.text[part]
+            known[part.start] = ClassRecord(ClassSamples(rows if has.all() else rows[has]), self.domain, text)
+        return known[part.start]
+
 
 @dataclass(frozen=True, eq=False)
 class Records:
@@ -118,6 +131,11 @@ class Records:
         if len(unseen) == len(self.labels):
             raise HyCalError("Every class was only announced, by its text. Learn images of a class first.")
         return self.forget(unseen) if unseen else self
+
+    def view(self, part: slice) -> Records:
+        """Return the table of one view: the classes that have samples or a text there."""
+        classes = {label: record.view(part) for label, record in self.by_label.items()}
+        return Records({k: own for k, own in classes.items() if own.count or own.text is not None}, self.memo)
 
     def stacked(self) -> Floats:
         """Return all samples, class after class in the order of `labels`, shape (N, d)."""

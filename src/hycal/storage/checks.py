@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hycal.errors import ModelFileError
-from hycal.validation import Floats
+from hycal.validation import Floats, view_slices
 
 _UNIT_TOLERANCE = 1e-3
 
@@ -25,13 +25,21 @@ def is_list_of(value: Any, kind: type, length: int) -> bool:
     return isinstance(value, list) and len(value) == length and all(type(item) is kind for item in value)
 
 
-def unit_matrix(array: npt.NDArray[Any] | None, name: str, *, width: int | None = None) -> Floats:
-    """Return an array of a file that must be a matrix of finite unit rows, of this width if one is given."""
+def unit_matrix(
+    array: npt.NDArray[Any] | None, name: str, *, width: int | None = None, views: Sequence[int] | None = None
+) -> Floats:
+    """Return an array of a file that must be a matrix of finite unit rows, of this width if one is given.
+
+    With views, each part of a row must be a unit vector or zeros, and one part at least a unit vector.
+    """
     expect(array is not None and array.dtype == np.float32 and array.ndim == 2, f"a float32 matrix {name!r}")
     assert array is not None
     expect(width in (None, array.shape[1]), f"{name!r} to be {width} numbers wide")
-    lengths = np.einsum("nd,nd->n", array, array)
-    expect(bool(np.all(np.abs(lengths - 1.0) <= _UNIT_TOLERANCE)), f"finite unit rows in {name!r}")
+    expect(views is None or sum(views) == array.shape[1], f"{name!r} to be as wide as the views {views}")
+    parts = [array] if views is None else [array[:, part] for part in view_slices(views)]
+    lengths = np.stack([np.einsum("nd,nd->n", part, part) for part in parts])
+    unit = np.abs(lengths - 1.0) <= _UNIT_TOLERANCE
+    expect(bool(np.all(unit | (lengths == 0.0)) and np.all(unit.any(axis=0))), f"finite unit rows in {name!r}")
     return array
 
 

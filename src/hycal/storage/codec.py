@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,14 +54,14 @@ def content_of(
     )
 
 
-def records_of(content: Content) -> Records:
-    """Return the records in the content of a model file; every field is checked."""
+def records_of(content: Content, views: Sequence[int] | None = None) -> Records:
+    """Return the records in the content of a model file; every field is checked. `views` are those of the method."""
     manifest, tensors = content.manifest, content.tensors
     labels = _labels(manifest.get("labels"))
     domains: Any = manifest.get("domains")
     expect(is_list_of(domains, str, len(labels)), "one domain name per class")
-    samples = unit_matrix(tensors.get("samples"), "samples")
-    texts = unit_matrix(tensors.get("texts"), "texts", width=samples.shape[1])
+    samples = unit_matrix(tensors.get("samples"), "samples", views=views)
+    texts = unit_matrix(tensors.get("texts"), "texts", width=samples.shape[1], views=views)
     counts, has_text = integers(tensors, "counts"), integers(tensors, "has_text", np.uint8)
     expect(len(counts) == len(has_text) == len(labels), "one count and one text mark per class")
     expect(bool(np.all(has_text <= 1)) and int(has_text.sum()) == len(texts), "as many texts as classes marked")

@@ -42,9 +42,9 @@ def check_laws(classifier: IncrementalClassifier, stream: Stream | None = None) 
     classifier : IncrementalClassifier
         Its parameters are used; it is cloned, never fitted.
     stream : Stream, optional
-        Three domains with 1 to 6 shots by default.
+        Three domains with 1 to 6 shots by default, 16 numbers wide; those of views must add up to that.
     """
-    stream = stream or Stream.synthetic(0, shots=[[3, 1, 4], [2, 6], [5]], width=16)
+    stream = (stream or Stream.synthetic(0, shots=[[3, 1, 4], [2, 6], [5]], width=16)).in_views(classifier.views)
     for name, law in LAWS.items():
         if name not in classifier.broken_laws:
             law(classifier, stream)

@@ -30,7 +30,7 @@ def small_steps(classifier: IncrementalClassifier) -> list[str]:
     (`kept_in_steps`) must give nine in ten equal answers, any other the same scores to 1e-4 of the largest. One that
     follows changes must really do so.
     """
-    stream = Stream.synthetic(0, shots=_SHOTS, width=_WIDTH, queries=_QUERIES)
+    stream = Stream.synthetic(0, shots=_SHOTS, width=_WIDTH, queries=_QUERIES).in_views(classifier.views)
     fitted, complaints = learn(classifier.with_parameters(), stream.steps), []
     fitted.predict_proba(stream.queries)
     for name, change in _changes(stream).items():
@@ -78,9 +78,9 @@ def _complaint(fitted: IncrementalClassifier, stream: Stream) -> str:
     found, expected = (one.decision_function(stream.queries) for one in (fitted, anew))
     value = fitted.snapshot().value
     part = value[0] if isinstance(value, tuple | list) else value
-    if not fitted.rebuilt_because and not getattr(part, "changed", 1):
+    if not fitted.scorer.rebuilt_because and not getattr(part, "changed", 1):
         return "the model was built anew"
-    if fitted.kept_in_steps:
+    if fitted.scorer.kept_in_steps:
         same = float(np.mean(found.argmax(axis=1) == expected.argmax(axis=1)))
         return "" if same >= _SAME_ANSWERS else f"{100 * same:.0f}% of the answers are the same"
     gap, scale = float(np.abs(found - expected).max()), 1.0 + float(np.abs(expected).max())

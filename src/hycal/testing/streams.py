@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from hycal.state.steps import LearningStep
-from hycal.validation import Doubles, Label
+from hycal.validation import Doubles, Label, unit_views
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +55,17 @@ class Stream:
     def labels(self) -> list[Label]:
         """Every label, sorted."""
         return sorted({label for step in self.steps for label in step.y})
+
+    def in_views(self, views: Sequence[int] | None) -> Stream:
+        """Return the stream for a model of several views: the part of each view in a text has length one."""
+        if views is None:
+            return self
+
+        def scaled(step: LearningStep) -> LearningStep:
+            rows = unit_views(np.stack(list(step.text.values())), views).astype(np.float64)
+            return replace(step, text=dict(zip(step.text, rows, strict=True)))
+
+        return self.map(scaled)
 
     def map(self, change: Callable[[LearningStep], LearningStep]) -> Stream:
         """Return the stream with every step changed."""

@@ -102,16 +102,10 @@ class Calibration:
         floor = _floor(n)
         if len(records.counts) == 1 or not n:
             return cls(1.0, floor, np.empty(0))
-        found = _held_out_scores(method, derived, records)
-        prior = TemperaturePrior()
-        if fixed is not None and not len(found.samples.rows) and method.uses_texts(derived):
-            return cls(fixed, floor, np.empty(0))
-        temperature = fit_temperature(found, prior.centre(method, derived, records), prior)
-        if fixed is not None:
-            temperature *= (fixed / temperature) ** (1.0 / (1.0 + (_MANY / max(len(found.samples.rows), 1)) ** 2))
-        known = cls(temperature, floor, np.empty(0))
+        found = held_out_scores(method, derived, records)
+        known = cls(calibrated_temperature(method, derived, records, found, fixed), floor, np.empty(0))
         own = known.probabilities(found.scores)[found.samples.each, found.samples.own]
-        return cls(temperature, floor, np.sort(own))
+        return replace(known, own=np.sort(own))
 
     def after(self, changes: Changes) -> Calibration:
         """Return the calibration after a few changes: the floor follows the number of samples, the rest stays."""
@@ -151,6 +145,19 @@ def _floor(n: int) -> float:
     return 1.0 / (2.0 * (n + 1.0))
 
 
+def calibrated_temperature(
+    method: ScoringMethod, derived: Any, records: Records, found: HeldOutScores, fixed: float | None
+) -> float:
+    """Return the temperature of a method, given scores of held-out samples; `fixed` is the method's own."""
+    prior = TemperaturePrior()
+    if fixed is not None and not len(found.samples.rows) and method.uses_texts(derived):
+        return fixed
+    temperature = fit_temperature(found, prior.centre(method, derived, records), prior)
+    if fixed is not None:
+        temperature *= (fixed / temperature) ** (1.0 / (1.0 + (_MANY / max(len(found.samples.rows), 1)) ** 2))
+    return temperature
+
+
 def fit_temperature(found: HeldOutScores, centre: float, prior: TemperaturePrior) -> float:
     """Return the most probable temperature, given held-out scores and the prior with its centre."""
     samples = found.samples
@@ -169,7 +176,7 @@ def _smallest(loss: Callable[[float], float]) -> float:
     return smallest(loss, -_WIDEST, _WIDEST, tolerance=_CLOSE)
 
 
-def _held_out_scores(method: ScoringMethod, derived: Any, records: Records) -> HeldOutScores:
+def held_out_scores(method: ScoringMethod, derived: Any, records: Records) -> HeldOutScores:
     """Hold out as many samples as the method can afford."""
     everything, columns = Selection.of(records), np.arange(len(records.counts))
     rows = spread_rows(records, columns, _HELD_OUT)

@@ -35,7 +35,7 @@ def choose_parameters(method: Any, records: Records) -> dict[str, Any]:
         )
     parameters: dict[str, Any] = {}
     for name, values in method.tuning_grid.items():
-        scores = score_held_out_by_value(method.with_parameters(**parameters), records, samples, name, values)
+        scores = score_held_out_by_value(method.with_parameters(**parameters).scorer, records, samples, name, values)
         found = np.array([_likelihood(each, samples) for each in scores])
         best, present = int(np.nanargmax(found)), getattr(method, name)
         if present not in values or found[best] > found[values.index(present)] + _NO_GAIN:

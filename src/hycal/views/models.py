@@ -1,0 +1,194 @@
+"""The models of all views: one of the method for each, on the samples and texts that have the view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.state.records import Records
+from hycal.state.selection import Selection, spread_rows
+from hycal.uncertainty.calibration import calibrated_temperature
+from hycal.uncertainty.leave_one_out import HeldOutScores, leaves_out_quickly, score_held_out
+from hycal.validation import Doubles, Floats, unit_queries
+from hycal.views.weights import DomainColumns, ViewWeights
+
+_HELD_OUT = 200  # samples of a domain that the weights of views are fitted on
+_DERIVED_AGAIN = 30  # samples of all, where a model is derived for each
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The model of one view.
+
+    Attributes
+    ----------
+    part : slice
+        Its columns in a row.
+    method : IncrementalClassifier
+        The method with one view; without text where the view has none.
+    table : Records
+        The classes that it knows.
+    columns : ndarray of shape (C_v,)
+        Their columns in the table of all views.
+    value : object
+        What the method derived.
+    temperature : float
+        What its scores are divided by.
+    """
+
+    part: slice
+    method: Any
+    table: Records
+    columns: npt.NDArray[np.intp]
+    value: Any
+    temperature: float = 1.0
+
+    def scores(self, X: Floats) -> npt.NDArray[Any]:
+        """Return the scores of rows that have the view, (n, C_v)."""
+        return np.asarray(self.method.score_rows(self.value, unit_queries(X[:, self.part]), None))
+
+    def held_out(self, samples: Selection, places: npt.NDArray[np.intp]) -> HeldOutScores:
+        """Return the scores of learned samples, each by the model of the view without it.
+
+        A class that has no other sample in the view is unknown: its score is NaN. `places` has the position of each
+        sample of all views in the table of this one.
+        """
+        own = Selection.of(self.table, places[samples.rows])
+        several, alone = np.flatnonzero(own.counts > 1), np.flatnonzero(own.counts == 1)
+        scores = np.empty((len(own.rows), len(self.columns)))
+        if len(several):
+            scores[several] = score_held_out(self.method, self.value, self.table, own.at(several)).scores
+        if len(alone):
+            scores[alone] = self.method.score_rows(self.value, own.X[alone], None)
+            scores[alone, own.own[alone]] = np.nan
+        return HeldOutScores(own, scores)
+
+    def calibrated(self, found: HeldOutScores) -> View:
+        """Return the view with the temperature that suits held-out scores."""
+        if len(self.columns) == 1:
+            return self
+        judged = np.flatnonzero(found.samples.counts > 1)
+        some = HeldOutScores(found.samples.at(judged), found.scores[judged])
+        fixed = self.method.fixed_temperature
+        return replace(self, temperature=calibrated_temperature(self.method, self.value, self.table, some, fixed))
+
+
+@dataclass(frozen=True, eq=False)
+class ViewModels:
+    """The models of all views, None for a view that no sample has, and the weights of their evidence.
+
+    `changed` counts the samples that changed since the weights were fitted.
+    """
+
+    records: Records
+    groups: DomainColumns
+    views: tuple[View | None, ...]
+    weights: ViewWeights
+    changed: int = 0
+
+    @cached_property
+    def places(self) -> tuple[npt.NDArray[np.intp], ...]:
+        """For each view, the position of every sample of `records` in the table of the view, if it is there, (N,)."""
+        stacked = self.records.stacked()
+        return tuple(
+            np.zeros(0, np.intp) if view is None else np.cumsum(stacked[:, view.part].any(axis=1)) - 1
+            for view in self.views
+        )
+
+    def present(self, X: Floats) -> npt.NDArray[np.bool_]:
+        """Return which rows have which view, (V, n); a view that no sample has counts as missing."""
+        nothing = np.zeros(len(X), np.bool_)
+        return np.stack([nothing if view is None else X[:, view.part].any(axis=1) for view in self.views])
+
+    def scores(self, X: Floats) -> Doubles:
+        """Return the scores of rows, (n, C)."""
+        has = self.present(X)
+        return self.combined(has, *self.evidence(has, self.scores_by_view(X, has)))
+
+    def held_out(self, samples: Selection) -> Doubles:
+        """Return the scores of learned samples, each by the models without it; the weights stay as they are."""
+        has = self.present(samples.X)
+        return self.combined(has, *self.evidence(has, _scores(self.held_out_by_view(samples, has))))
+
+    def scores_by_view(self, X: Floats, has: npt.NDArray[np.bool_]) -> list[npt.NDArray[Any] | None]:
+        """Return the scores of the rows that have each view."""
+        return [None if view is None else view.scores(X[of]) for view, of in self._of(has)]
+
+    def held_out_by_view(self, samples: Selection, has: npt.NDArray[np.bool_]) -> list[HeldOutScores | None]:
+        """Return the held-out scores of the samples that have each view."""
+        return [
+            None if view is None else view.held_out(samples.at(np.flatnonzero(of)), places)
+            for (view, of), places in zip(self._of(has), self.places, strict=True)
+        ]
+
+    def _of(self, has: npt.NDArray[np.bool_]) -> list[tuple[View | None, npt.NDArray[np.bool_]]]:
+        """Return each view with the rows that have it; None for a view that none has."""
+        return [(view if of.any() else None, of) for view, of in zip(self.views, has, strict=True)]
+
+    def evidence(
+        self, has: npt.NDArray[np.bool_], scores: Sequence[npt.NDArray[Any] | None]
+    ) -> tuple[Doubles, Doubles]:
+        """Return D, (V, n, G), and W, (V, n, C), from the scores of each view for the rows that have it."""
+        classes = len(self.records.labels)
+        D = np.zeros((*has.shape, len(self.groups.names)))
+        W = np.zeros((*has.shape, classes))
+        for number, (view, found) in enumerate(zip(self.views, scores, strict=True)):
+            if view is not None and found is not None:
+                L = np.full((len(found), classes), np.nan)
+                L[:, view.columns] = found
+                D[number, has[number]], W[number, has[number]] = self.groups.split(L / view.temperature)
+        return D, W
+
+    def combined(self, has: npt.NDArray[np.bool_], D: Doubles, W: Doubles) -> Doubles:
+        """Return the scores, (n, C): rows that have the same views have the same weights."""
+        scores = np.empty(W.shape[1:])
+        for rows, weights in self.weights_of(has):
+            scores[rows] = weights.combined(self.groups, D[:, rows], W[:, rows])
+        return scores
+
+    def weights_of(self, has: npt.NDArray[np.bool_]) -> Iterable[tuple[npt.NDArray[np.intp], ViewWeights]]:
+        """Yield rows that have the same views, and their weights."""
+        kinds, which = np.unique(has, axis=1, return_inverse=True)
+        for number, present in enumerate(kinds.T):
+            yield np.flatnonzero(which.ravel() == number), self.weights.of_present(present)
+
+
+def _scores(found: Iterable[HeldOutScores | None]) -> list[npt.NDArray[Any] | None]:
+    return [None if one is None else one.scores for one in found]
+
+
+def leave_out_quickly(views: Iterable[View | None]) -> bool:
+    """Whether held-out scores of all views have a closed form, or take a few models."""
+    for view in views:
+        if view is not None:
+            rows = spread_rows(view.table, np.arange(len(view.columns)), 1)
+            if len(rows) and not leaves_out_quickly(
+                view.method, view.value, view.table, Selection.of(view.table, rows)
+            ):
+                return False
+    return True
+
+
+def fit_models(records: Records, groups: DomainColumns, views: tuple[View | None, ...]) -> ViewModels:
+    """Return the models with temperatures and weights that suit held-out samples."""
+    none = np.empty((len(views), 0, 0))
+    even = ViewModels(records, groups, views, ViewWeights.fit(groups, none, none, np.empty(0, np.intp)))
+    if leave_out_quickly(views):
+        rows = np.concatenate([spread_rows(records, columns, _HELD_OUT) for columns in groups.columns])
+    else:
+        rows = spread_rows(records, np.arange(len(records.counts)), _DERIVED_AGAIN)
+    samples = Selection.of(records, rows)
+    has = even.present(samples.X)
+    found = even.held_out_by_view(samples, has)
+    calibrated = tuple(
+        view if view is None or one is None else view.calibrated(one) for view, one in zip(views, found, strict=True)
+    )
+    model = replace(even, views=calibrated)
+    D, W = model.evidence(has, _scores(found))
+    full = np.flatnonzero(has[[view is not None for view in views]].all(axis=0))
+    return replace(model, weights=ViewWeights.fit(groups, D[:, full], W[:, full], samples.own[full]))

@@ -1,0 +1,212 @@
+"""Views: a model of several encoders, as one model of the method for each, whose evidence is added.
+
+A row of such a model is the unit vectors of its encoders side by side; a part that is all zeros is a view that the row
+does not have. Each view has the samples and texts that have it, and its own model of the method. The log posteriors of
+the views are weighted by what they prove on samples that are left out: `hycal.views.weights`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.algebra.evidence import ScorePart, ScoreParts
+from hycal.errors import HyCalError
+from hycal.parallel.threads import run_in_chunks
+from hycal.sealing import Sealing
+from hycal.state.changes import Changes, is_due
+from hycal.state.records import Records
+from hycal.state.selection import Selection
+from hycal.validation import Doubles, Floats, view_slices
+from hycal.views.models import View, ViewModels, fit_models, leave_out_quickly
+from hycal.views.weights import DomainColumns, ViewWeights
+
+_MOST_VIEWS = 16
+_WIDEST = 2**17
+
+
+class ViewWidths:
+    """Widths of views, as a parameter.
+
+    >>> ViewWidths().is_satisfied_by((512, 384)), ViewWidths().is_satisfied_by((512,))
+    (True, False)
+    """
+
+    def is_satisfied_by(self, value: Any, /) -> bool:
+        """Whether the value is a tuple of two to sixteen widths."""
+        right_kind = isinstance(value, tuple) and 2 <= len(value) <= _MOST_VIEWS
+        return right_kind and all(type(each) is int and 1 <= each <= _WIDEST for each in value)
+
+    def __str__(self) -> str:
+        return f"a tuple of two to {_MOST_VIEWS} widths such as (512, 384)"
+
+
+#: Valid values of the parameter `views`.
+VIEWS: list[Any] = [None, ViewWidths()]
+
+
+class ViewScorer:
+    """What derives and scores a model of several views: the same functions as those of a method.
+
+    Parameters
+    ----------
+    model : IncrementalClassifier
+        A method with the parameter `views`.
+    """
+
+    fixed_temperature: ClassVar[float | None] = 1.0  # the weights are fitted on held-out samples already
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.method = model.with_parameters(views=None)
+        self.parts = view_slices(model.views)
+
+    @property
+    def scorer(self) -> ViewScorer:
+        """Itself."""
+        return self
+
+    @property
+    def rebuilt_because(self) -> str:
+        """Why every step builds the models anew."""
+        return str(self.method.rebuilt_because)
+
+    @property
+    def kept_in_steps(self) -> str:
+        """What stays while few samples change: the weights of views, and what the method keeps in each."""
+        return ", ".join(filter(None, ("the weights and temperatures of views", self.method.kept_in_steps)))
+
+    @property
+    def sealing(self) -> Sealing:
+        """A model of views cannot be sealed yet."""
+        return Sealing(reason="every view would have to be sealed on its own, and the weights of views kept")
+
+    def with_parameters(self, **changes: Any) -> ViewScorer:
+        """Return the same of other parameters."""
+        return ViewScorer(self.model.with_parameters(**changes))
+
+    def scores_by_value(self, *_: Any) -> None:
+        """Values of a parameter share no work."""
+
+    def check_records(self, records: Records) -> None:
+        """Refuse records that the method cannot use in one of the views."""
+        if records.by_label and records.width != self.parts[-1].stop:
+            raise HyCalError(
+                f"{self.model} needs rows as wide as its views together, {self.parts[-1].stop} numbers, and those of "
+                f"the model have {records.width}. Learn the images again with all its encoders."
+            )
+        if not self.method.scores_announced:
+            records.check_seen(type(self.model).__name__)
+        for part in self.parts:
+            method, table = self._part(records, part)
+            if table.by_label:
+                method.check_records(table)
+
+    def uses_texts(self, derived: ViewModels) -> bool:
+        """Whether every view uses the text of every class."""
+        return all(view is None or view.method.uses_texts(view.value) for view in derived.views)
+
+    def derive(self, records: Records, previous: ViewModels | None) -> ViewModels:
+        """Return the models of all views: each follows a small change; weights stay until enough has changed."""
+        groups = DomainColumns.of(records.domains)
+        before = [None] * len(self.parts) if previous is None else previous.views
+        views = tuple(self._view(records, part, old) for part, old in zip(self.parts, before, strict=True))
+        changed = None if previous is None else _changed(previous, records)
+        if previous is None or changed is None:
+            return fit_models(records, groups, views)
+        return ViewModels(records, groups, views, previous.weights.named(groups.names), changed)
+
+    def _part(self, records: Records, part: slice) -> tuple[Any, Records]:
+        """Return the method and the table of one view."""
+        table, method = records.view(part), self.method
+        if not method.scores_announced and table.unseen:
+            table = table.forget(table.unseen)
+        if method.without_text and all(record.text is None for record in table.by_label.values()):
+            method = method.with_parameters(**method.without_text)
+        return method, table
+
+    def _view(self, records: Records, part: slice, old: View | None) -> View | None:
+        method, table = self._part(records, part)
+        if not table.by_label:
+            return None
+        same = old is not None and old.method.get_params() == method.get_params()
+        value = method.derive(table, old.value if same and old is not None else None)
+        columns = np.array([records.column_of[label] for label in table.labels], dtype=np.intp)
+        return View(part, method, table, columns, value, 1.0 if old is None else old.temperature)
+
+    def score_rows(self, derived: ViewModels, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
+        """Return the log posterior of every class."""
+        scores = np.empty((len(X), len(derived.records.labels)), np.float32)
+
+        def score(rows: slice) -> None:
+            scores[rows] = derived.scores(X[rows])
+
+        run_in_chunks(score, len(X), numbers_per_row=(3 * len(self.parts) + 1) * scores.shape[1] + X.shape[1])
+        return scores if columns is None else scores[:, columns]
+
+    def scores_without_each(self, derived: ViewModels, records: Records, samples: Selection) -> Doubles | None:
+        """The weights stay as they are, and in each view what the method keeps; None if a view has no closed form."""
+        return derived.held_out(samples) if leave_out_quickly(derived.views) else None
+
+    def onnx_scores(self, graph: Any, rows: str, snapshot: Any) -> str:
+        """Refuse: the graph of one view is not yet repeated for several."""
+        raise HyCalError(
+            f"{self.model} cannot be exported to ONNX: models of several views are not yet. Export a model of one view."
+        )
+
+    def score_parts(self, X: npt.ArrayLike) -> ScoreParts:
+        """Return the evidence of each view, and what the domain of a class adds."""
+        queries, derived = self.model.check_queries(X), self.model.snapshot().value
+        has = derived.present(queries)
+        D, W = derived.evidence(has, derived.scores_by_view(queries, has))
+        shares, scores = np.zeros(W.shape), derived.combined(has, D, W)
+        for rows, weights in derived.weights_of(has):
+            for number, columns in enumerate(derived.groups.columns):
+                at = np.ix_(np.arange(len(W)), rows, columns)
+                inside = weights.classes[number][:, None, None] * W[at]
+                shares[at] = inside + (weights.domains[:, None] * D[:, rows, number])[:, :, None]
+        given = {f"view {number + 1}": share for number, share in enumerate(shares)}
+        given["domain"] = scores - shares.sum(axis=0)
+        above = [ScorePart(name, part - part.mean(axis=1, keepdims=True)) for name, part in given.items()]
+        return ScoreParts(scores, tuple(above), "evidence")
+
+
+def _changed(previous: ViewModels, records: Records) -> int | None:
+    """Return how many samples changed since the weights were fitted; None if they are to be fitted anew."""
+    changes = Changes.between(previous.records, records)
+    if not changes.few:
+        return None
+    changed = previous.changed + max(changes.samples, 1)
+    return None if is_due(changed, int(records.counts.sum())) else changed
+
+
+class Viewed:
+    """What a method may say about views, and the part of a classifier that knows of them."""
+
+    #: Widths of the views of a row, side by side; None is one view. A method that can have several has it as parameter.
+    views: tuple[int, ...] | None = None
+    #: Why the method takes one view, where it has no parameter `views`.
+    one_view_because: ClassVar[str] = "it does not say how the evidence of several would be added"
+
+    @property
+    def scorer(self) -> Any:
+        """What derives and scores: the method itself, or its models of several views."""
+        return self if self.views is None else ViewScorer(self)
+
+    @property
+    def view_weights_(self) -> Doubles:
+        """Weight of each view for the classes of each domain, (G, V); domains in the order of their names."""
+        model: Any = self
+        if self.views is None:
+            raise AttributeError(f"{model} has one view, and no weights of views.")
+        weights: ViewWeights = model.snapshot().value.weights
+        return weights.classes
+
+    @property
+    def stored_parameters(self) -> dict[str, Any]:
+        """The parameters as files and hashes have them: `views` only where there are several."""
+        model: Any = self
+        parameters = model.get_params(deep=False)
+        return {name: value for name, value in parameters.items() if name != "views" or value is not None}

@@ -1,0 +1,147 @@
+"""Evidence of several views: one log posterior for each, added with weights that make held-out samples most likely.
+
+A view is what one encoder says of an image. The log posterior of a view is split into that of the domains and that of
+the classes inside each, because views differ in what they tell apart: with D_v = log p_v(g | x) and
+W_v = log p_v(c | g, x),
+
+    p(g | x) ~ exp(sum_v u_v D_v),    p(c | g, x) ~ exp(sum_v w_gv W_v),    score = log p(g | x) + log p(c | g, x)
+
+The weights w of all domains together are fitted first, then those of each domain, shrunk towards them. Both problems
+are convex (`hycal.uncertainty.temperature`).
+
+A class that a view does not know is neither better nor worse there than the classes of its domain are on average: it
+has the log of their mean probability. A row that lacks a view is answered by the others, whose weights keep their sum;
+a row of one view is answered as by the model of that view alone.
+
+    symbol    shape      meaning (V views, n rows, G domains, C classes)
+    L         (n, C)     log posterior of a view; NaN for a class that it does not know
+    D         (V, n, G)  log posterior of domains
+    W         (V, n, C)  log posterior of classes inside their domain
+    w, u      (G, V), (V,)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from hycal.algebra.softmax import log_softmax
+from hycal.uncertainty.temperature import Penalty, fit_weights
+from hycal.validation import Doubles
+
+_SHARED = 10.0  # nats: twice the penalty for doubling the weight of a view in all domains
+_OWN = 10.0  # nats: the same for the weight in one domain
+_LEAST = 0.01  # weight in all domains that a weight in one domain is shrunk towards
+_NONE = -1e4  # evidence of a class that does not exist
+
+
+@dataclass(frozen=True, eq=False)
+class DomainColumns:
+    """Classes by domain: the names of domains, and the columns of the classes of each."""
+
+    names: tuple[str, ...]
+    columns: tuple[npt.NDArray[np.intp], ...]
+
+    @classmethod
+    def of(cls, domains: npt.NDArray[np.str_]) -> DomainColumns:
+        """Group the classes by the name of their domain, (C,)."""
+        names, groups = np.unique(domains, return_inverse=True)
+        return cls(tuple(names.tolist()), tuple(np.flatnonzero(groups == number) for number in range(len(names))))
+
+    def split(self, L: Doubles) -> tuple[Doubles, Doubles]:
+        """Return D, (n, G), and W, (n, C), of one view; what it does not know is neutral."""
+        D, W = np.empty((len(L), len(self.names))), np.empty(L.shape)
+        for number, columns in enumerate(self.columns):
+            D[:, number], W[:, columns] = _log_shares(L[:, columns])
+        return _log_shares(D)[1], W
+
+
+def _log_shares(L: Doubles) -> tuple[Doubles, Doubles]:
+    """Return log sum exp of each row, NaN if all is unknown, and the log shares; the unknown has the mean share."""
+    if not np.isnan(L).any():
+        shares = log_softmax(L)
+        return L[:, 0] - shares[:, 0], shares
+    unknown = np.isnan(L)
+    known = np.where(unknown, -np.inf, L)
+    highest = np.where(unknown.all(axis=1), 0.0, known.max(axis=1))
+    with np.errstate(divide="ignore"):
+        totals = highest + np.log(np.exp(known - highest[:, None]).sum(axis=1))
+    average = -np.log(np.maximum((~unknown).sum(axis=1), 1.0))
+    shares = np.where(unknown, average[:, None], known - np.where(np.isinf(totals), 0.0, totals)[:, None])
+    return np.where(np.isinf(totals), np.nan, totals), shares
+
+
+@dataclass(frozen=True, eq=False)
+class ViewWeights:
+    """Weights of views: for the classes of each domain, (G, V), for all domains, (V,), and for telling domains, (V,).
+
+    `names` are those of the domains.
+    """
+
+    names: tuple[str, ...]
+    classes: Doubles
+    shared: Doubles
+    domains: Doubles
+
+    @classmethod
+    def fit(cls, groups: DomainColumns, D: Doubles, W: Doubles, own: npt.NDArray[np.intp]) -> ViewWeights:
+        """Maximise the likelihood of held-out samples that have all views; `own` is the column of the class of each."""
+        views = len(W)
+        even = np.full(views, 1.0 / views)
+        domain_of, place = _places(groups, own)
+        if not len(own):
+            return cls(groups.names, np.tile(even, (len(groups.names), 1)), even, even)
+        widest = max(len(columns) for columns in groups.columns)
+        E = np.full((views, len(own), widest), _NONE)
+        for number, columns in enumerate(groups.columns):
+            rows = np.flatnonzero(domain_of == number)
+            E[:, rows, : len(columns)] = W[:, rows[:, None], columns]
+        shared = fit_weights(E, place, Penalty(even, _SHARED))
+        towards, classes = Penalty(np.maximum(shared, _LEAST), _OWN), np.tile(shared, (len(groups.names), 1))
+        for number, columns in enumerate(groups.columns):
+            rows = np.flatnonzero(domain_of == number)
+            if len(rows) and len(columns) > 1:
+                classes[number] = fit_weights(E[:, rows, : len(columns)], place[rows], towards)
+        domains = even if len(groups.names) == 1 else fit_weights(D, domain_of, Penalty(even, _SHARED))
+        return cls(groups.names, classes, shared, domains)
+
+    def named(self, names: Sequence[str]) -> ViewWeights:
+        """Return the weights of these domains; one that is new has the weights of all."""
+        rows = dict(zip(self.names, self.classes, strict=True))
+        return replace(self, names=tuple(names), classes=np.stack([rows.get(name, self.shared) for name in names]))
+
+    def of_present(self, present: npt.NDArray[np.bool_]) -> ViewWeights:
+        """Return the weights for rows that have the views that are `present`, (V,)."""
+        if present.all():
+            return self
+        return replace(self, classes=_renormalised(self.classes, present), domains=_renormalised(self.domains, present))
+
+    def combined(self, groups: DomainColumns, D: Doubles, W: Doubles) -> Doubles:
+        """Return the scores of rows, (n, C)."""
+        scores = np.empty(W.shape[1:])
+        domains = log_softmax(np.tensordot(self.domains, D, axes=1))
+        for number, columns in enumerate(groups.columns):
+            inside = log_softmax(np.tensordot(self.classes[number], W[:, :, columns], axes=1))
+            scores[:, columns] = inside + domains[:, number, None]
+        return scores
+
+
+def _renormalised(weights: Doubles, present: npt.NDArray[np.bool_]) -> Doubles:
+    """Return weights, (..., V), that are zero where a view is missing and keep their sum; 1 for a view alone."""
+    if present.sum() <= 1:
+        return np.broadcast_to(present.astype(np.float64), weights.shape)
+    kept = weights * present
+    scaled: Doubles = kept * (weights.sum(axis=-1) / kept.sum(axis=-1))[..., None]
+    return scaled
+
+
+def _places(groups: DomainColumns, own: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the domain of each column of `own`, and its place among the columns of that domain."""
+    size = sum(len(columns) for columns in groups.columns)
+    domain_of, place = np.empty(size, np.intp), np.empty(size, np.intp)
+    for number, columns in enumerate(groups.columns):
+        domain_of[columns], place[columns] = number, np.arange(len(columns))
+    return domain_of[own], place[own]
