@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from hycal._version import __version__
+from hycal.commands._inputs import EncoderChoice
 from hycal.commands._lazy import Subcommands
-from hycal.commands._options import BackendName, check_backend, complete_encoder
-from hycal.commands._output import print_line, print_table, report_errors
+from hycal.commands._options import BackendName, CacheFolder, Json, Quiet, check_backend, complete_encoder
+from hycal.commands._output import print_json, print_line, print_table, report_errors
 from hycal.encoders.catalog import EncoderSpec, find_parts, list_encoders
 from hycal.encoders.combined import present_parts
 from hycal.encoders.encoder import TowerEncoder
@@ -95,6 +96,49 @@ def _show(spec: EncoderSpec, encoder: TowerEncoder) -> None:
     for key, value in rows.items():
         table.add_row(key, Text(value))
     print_table(table)
+
+
+@app.command("compare")
+@report_errors
+def compare_command(
+    source: Annotated[Path, typer.Argument(metavar="FOLDER|MODEL", help="Images in class folders, or a model.")],
+    encoder: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--encoder",
+            help="Try this encoder; again for more. By default every one that is installed.",
+            autocompletion=complete_encoder,
+        ),
+    ] = None,
+    images: Annotated[
+        Path | None, typer.Option("--images", metavar="FOLDER", help="For a model: the folder that was learned.")
+    ] = None,
+    cache: CacheFolder = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Say which encoder, or which two together, suit these images.
+
+    Takes up to 200 images, evenly over the classes, and embeds them with each encoder. Every image is judged by models
+    that did not learn it. Prints the accuracy, the 90% interval to expect on new images, and the time for each image on
+    this machine. Recommends the fastest of those that nothing surpasses beyond chance; for a model, only what is better
+    beyond chance than what it has.
+
+    Example: hycal encoders compare photos
+    """
+    from hycal.commands import _encoder_trials as trials  # imports the project, which `hycal encoders list` does not
+
+    for name in encoder or ():
+        find_parts(name)
+    sample, state = trials.sample_of(source, images)
+    names = trials.names_to_compare(state, encoder or ())
+    found, problems = trials.compare(sample, state, names, EncoderChoice(None, None, cache), quiet=quiet)
+    if not found:
+        raise HyCalError(" ".join(["No encoder could be tried.", *problems]))
+    if as_json:
+        print_json(trials.comparison_json(source, state, found, problems))
+    else:
+        trials.show_comparison(source, state, found, problems)
 
 
 @report_errors
