@@ -127,7 +127,7 @@ def names_to_compare(state: State | None, asked: Sequence[str]) -> list[str]:
 def show_comparison(source: Path, state: State | None, found: Sequence[Judged], problems: Sequence[str]) -> None:
     """Print the table of encoders and the recommendation."""
     console, own = Console(), "" if state is None else state.space.name
-    table = Table("encoder", "on left-out images", "on new images", "seconds an image", box=None)
+    table = Table("encoder", "on left-out images", "on new images", "processor seconds", box=None)
     for judged in sorted(found, key=lambda judged: -judged.score.accuracy):
         name = f"{judged.encoder} (this model)" if judged.encoder == own else judged.encoder
         estimate = judged.estimate
@@ -170,7 +170,7 @@ def verdict(source: Path, state: State | None, found: Sequence[Judged]) -> str:
     quoted = shlex.quote(str(source))
     if state is None:
         return (
-            f"{choice.encoder}: nothing else is better beyond chance, and of its equals it is the fastest. To use it: "
+            f"{choice.encoder}: nothing else is better beyond chance, and of its equals it is the cheapest. To use it: "
             f"hycal learn NEW.hycal {quoted} --encoder {choice.encoder}"
         )
     own = next((judged for judged in found if judged.encoder == state.space.name), None)
@@ -185,7 +185,7 @@ def verdict(source: Path, state: State | None, found: Sequence[Judged]) -> str:
         if grown
         else f"hycal learn NEW.hycal FOLDER --encoder {choice.encoder}"
     )
-    better = f"{choice.encoder} is better beyond chance than {own.encoder}, and the fastest of its equals"
+    better = f"{choice.encoder} is better beyond chance than {own.encoder}, and the cheapest of its equals"
     return f"{better}. To use it: {change}"
 
 

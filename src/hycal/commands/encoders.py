@@ -120,8 +120,8 @@ def compare_command(
     """Say which encoder, or which two together, suit these images.
 
     Takes up to 200 images, evenly over the classes, and embeds them with each encoder. Every image is judged by models
-    that did not learn it. Prints the accuracy, the 90% interval to expect on new images, and the time for each image on
-    this machine. Recommends the fastest of those that nothing surpasses beyond chance; for a model, only what is better
+    that did not learn it. Prints the accuracy, the 90% interval to expect on new images, and the processor time for
+    each image. Recommends the cheapest of those that nothing surpasses beyond chance; for a model, only what is better
     beyond chance than what it has.
 
     Example: hycal encoders compare photos

@@ -106,7 +106,7 @@ class SampleRows:
     rows : mapping of bytes to ndarray of shape (d,)
         Unit rows by content hash.
     seconds : float
-        Time to embed one image, from its file.
+        Processor time to embed one image, from its file.
     """
 
     space: Space
@@ -128,19 +128,22 @@ def singles_and_pairs(parts: Sequence[SampleRows]) -> list[SampleRows]:
 
 
 def seconds_for_each(encoder: Encoder, sources: Iterable[ImageSource]) -> float:
-    """Return the time to embed one image, from its file: the median of a few, one after the other."""
+    """Return the processor time to embed one image, from its file: the least of a few, one after the other.
+
+    Processor time, because what else a machine does must not decide which of two encoders is the cheaper one.
+    """
     spent = []
     for source in sources:
         try:
             content = source.read()
-            began = time.perf_counter()
+            began = time.process_time()
             encoder.encode(encoder.preprocess(decode(content))[None])
         except HyCalError:
             continue
-        spent.append(time.perf_counter() - began)
-        if len(spent) > _TIMED:
+        spent.append(time.process_time() - began)
+        if len(spent) == _TIMED:
             break
-    return float(np.median(spent[1:] or spent)) if spent else float("nan")  # the first one also starts the encoder
+    return min(spent, default=float("nan"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +160,7 @@ class Judged:
     estimate : Estimate
         Of the accuracy on new images.
     seconds : float
-        Time to embed one image.
+        Processor time to embed one image.
     """
 
     encoder: str
