@@ -114,8 +114,7 @@ def compare(
     table, differences = Table(*columns, box=None), []
     for name, domain in old.items():
         before, after = (
-            np.stack([answers(each, shots=shots, seed=seed) for seed in range(draws)])
-            for each in (domain, new[name])
+            np.stack([answers(each, shots=shots, seed=seed) for seed in range(draws)]) for each in (domain, new[name])
         )
         right, then = (100 * np.mean(answers == domain.test_y, axis=1) for answers in (before, after))
         difference, error = (then - right).mean(), (then - right).std(ddof=1) / draws**0.5
