@@ -26,7 +26,7 @@ from rich.table import Table
 
 from benchmarks.domains import data_folder
 from benchmarks.embedding import Timed
-from benchmarks.encoders import bundled_images, embed_images, nearest_means
+from benchmarks.encoders import answers, bundled_images, embed_images
 from hycal.data.bundled import load_xd8
 from hycal.data.embedded import EmbeddedDomain, in_order
 from hycal.data.samples import ImageSet
@@ -114,8 +114,7 @@ def compare(
     table, differences = Table(*columns, box=None), []
     for name, domain in old.items():
         before, after = (
-            np.stack([nearest_means(each, shots=shots, seed=seed) for seed in range(draws)])
-            for each in (domain, new[name])
+            np.stack([answers(each, shots=shots, seed=seed) for seed in range(draws)]) for each in (domain, new[name])
         )
         right, then = (100 * np.mean(answers == domain.test_y, axis=1) for answers in (before, after))
         difference, error = (then - right).mean(), (then - right).std(ddof=1) / draws**0.5

@@ -43,6 +43,7 @@ class Commands(LazyGroup):
         Entry("advise", "hycal.commands.advise:advise_command", "Find doubtful images and weak classes.", _MODELS),
         Entry("methods", "hycal.commands.methods:methods_command", "Find the method that suits a model.", _MODELS),
         Entry("remake", "hycal.commands.methods:remake_command", "Change the method of a model.", _MODELS),
+        Entry("views", "hycal.commands.views:views_command", "Show, add or drop the encoders of a model.", _MODELS),
         Entry(
             "gravity",
             "hycal.commands.gravity:gravity_command",

@@ -22,8 +22,8 @@ IMAGES = 80
 LAUNCHER = """
 import json, os, sys
 from hycal.cli import app
-from hycal.embedding import pipeline
-pipeline._SECONDS_PER_SHARD = 0
+from hycal.embedding import lanes
+lanes._SECONDS_PER_SHARD = 0
 for line in sys.stdin:
     child = os.fork()
     if not child:

@@ -113,12 +113,12 @@ def write_open_clip(folder: Path, *, activation: str) -> Path:
     if activation == "quick_gelu":
         model["quick_gelu"] = True
     (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": model, "preprocess_cfg": {}}))
-    save_file(_open_clip_tensors(tensors()), folder / "open_clip_model.safetensors", {"format": "pt"})
+    save_file(open_clip_tensors(tensors()), folder / "open_clip_model.safetensors", {"format": "pt"})
     tokenizer().save(str(folder / "tokenizer.json"))
     return folder
 
 
-def _open_clip_tensors(source: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def open_clip_tensors(source: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     result = {
         "visual.class_embedding": source["vision_model.embeddings.class_embedding"],
         "visual.conv1.weight": source["vision_model.embeddings.patch_embedding.weight"],

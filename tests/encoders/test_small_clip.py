@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hycal.encoders import Encoder, load_encoder
-from hycal.encoders.checkpoint import read_checkpoint
+from hycal.encoders.checkpoint_reader import read_checkpoint
 from hycal.encoders.clip_graph import image_graph, text_graph
 from hycal.encoders.golden import golden_images
 from hycal.errors import HyCalError
@@ -22,10 +22,10 @@ WRITERS = {"transformers": small_clip.write_transformers, "open_clip": small_cli
 def write_onnx(folder: Path, *, activation: str) -> Path:
     """The layout of a repository of exported graphs."""
     source = small_clip.write_transformers(folder / "source", activation=activation)
-    checkpoint = read_checkpoint(source / "config.json", source / "model.safetensors")
+    checkpoint = read_checkpoint(source / "config.json", source / "model.safetensors", size=224)
     (folder / "onnx").mkdir()
     (folder / "onnx" / "vision_model.onnx").write_bytes(image_graph(checkpoint))
-    (folder / "onnx" / "text_model.onnx").write_bytes(text_graph(checkpoint))
+    (folder / "onnx" / "text_model.onnx").write_bytes(text_graph(checkpoint, checkpoint.text))
     (source / "tokenizer.json").rename(folder / "tokenizer.json")
     return folder
 
@@ -86,14 +86,14 @@ def test_damaged_file_is_named(name: str, tmp_path: Path) -> None:
 
 def test_unknown_activation(tmp_path: Path) -> None:
     folder = small_clip.write_transformers(tmp_path, activation="relu")
-    with pytest.raises(HyCalError, match=r"activation 'relu'; expected one of \['gelu', 'quick_gelu'\]"):
+    with pytest.raises(HyCalError, match=r"activation 'relu'; expected one of \['gelu', .*'quick_gelu'\]"):
         load_encoder("clip-vit-b16", weights=folder)
 
 
 def test_checkpoint_that_is_not_a_vision_transformer(tmp_path: Path) -> None:
     folder = small_clip.write_open_clip(tmp_path, activation="gelu")
     config = json.loads((folder / "open_clip_config.json").read_text())
-    del config["model_cfg"]["vision_cfg"]["patch_size"]
+    del config["model_cfg"]["vision_cfg"]["width"]
     (folder / "open_clip_config.json").write_text(json.dumps(config))
-    with pytest.raises(HyCalError, match="lacks 'patch_size'"):
+    with pytest.raises(HyCalError, match="lacks 'width'"):
         load_encoder("datacomp-vit-b16", weights=folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hycal.embedding import EmbeddingCache, pipeline
+from hycal.embedding import EmbeddingCache, lanes
 from hycal.embedding.sources import ImageFile
 from hycal.project import Project, empty_state
 from hycal.project.encoder import encoder_space
@@ -59,7 +59,7 @@ def test_answers_come_before_the_last_image_is_read(state, tower, many):
 
 
 def test_memory_does_not_grow(state, tower, many, tmp_path, monkeypatch):
-    monkeypatch.setattr(pipeline, "_ROWS_PER_SHARD", 64)  # rows on their way to the cache are held up to so many
+    monkeypatch.setattr(lanes, "_ROWS_PER_SHARD", 64)  # rows on their way to the cache are held up to so many
 
     predictor = Predictor(state, top=5, why=True, error=0.05)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ def pets_and_cars(path: Path, **options: object) -> Project:
 
 OPERATIONS = st.lists(
     st.tuples(
-        st.sampled_from(["learn", "correct", "forget", "rename", "method", "undo", "redo"]),
+        st.sampled_from(["learn", "correct", "forget", "rename", "method", "view", "undo", "redo"]),
         st.integers(0, 9),
         st.integers(0, 3),
     ),
@@ -48,12 +49,38 @@ OPERATIONS = st.lists(
 )
 
 
+def view_rows(state: State, dimension: int) -> dict[bytes, np.ndarray]:
+    """The embeddings of another encoder of two thirds of the learned images, by content hash."""
+    keys = [e.key for e in state.examples if e.key[0] % 3]
+    rows = {key: np.random.default_rng(list(key)).normal(size=dimension) for key in keys}
+    return {key: (row / np.linalg.norm(row)).astype(np.float32) for key, row in rows.items()}
+
+
+def change_view(target: Project, kind: int) -> None:
+    """Drop the view `kind` if the project has it, else add it; its name stands before or behind that of the first."""
+    part = Space(("aux", "zoom")[kind % 2], f"space-{kind % 2}", 5 + kind % 2)
+    if part.name in target.state.space.name.split("+"):
+        target.drop_view(part.name)
+    else:
+        target.add_view(part, view_rows(target.state, part.dimension))
+
+
+def fitting(target: Project, one: Example) -> Example:
+    """An image for a project that may have views: it lacks all but the first."""
+    space = target.state.space
+    return one if space.views is None else replace(one, row=space.widened(one.row[None], SPACE.name)[0])
+
+
 def apply(target: Project, action: str, number: int, kind: int) -> None:
     label = f"d{kind % 2}/c{kind}"
     if action == "learn":
-        target.learn(arrivals(label, number, number + 1))
+        target.learn(
+            [replace(one, example=fitting(target, one.example)) for one in arrivals(label, number, number + 1)]
+        )
     elif action == "correct":
-        target.correct(example("d0/c0", number), label)
+        target.correct(fitting(target, example("d0/c0", number)), label)
+    elif action == "view":
+        change_view(target, kind)
     elif action == "forget":
         target.forget(label if number % 2 else f"d{kind % 2}")
     elif action == "rename":

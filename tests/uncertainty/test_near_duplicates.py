@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hycal import NCM
 from hycal.data.bundled import load_xd8
+from hycal.state.records import Records
+from hycal.state.samples import ClassSamples
 from hycal.uncertainty.near_duplicates import Distinct, duplicate_groups
 from hycal.validation import unit_rows
 
@@ -53,3 +57,15 @@ def test_groups_are_counted_in_order():
 def test_nothing_is_changed_where_all_samples_differ():
     records = learned(np.eye(4), ["a", "a", "b", "b"])
     assert Distinct.of(records).records is records and duplicate_groups(records).tolist() == [0, 1, 2, 3]
+
+
+def test_rows_of_two_views_have_the_groups_of_their_mean_distance():
+    domain = load_xd8()["texture"]
+    rows = domain.train_x[:120]
+    one = NCM().fit(rows, domain.train_y[:120]).records_
+    twice = {
+        label: replace(record, samples=ClassSamples(np.hstack([record.samples.rows] * 2)))
+        for label, record in one.by_label.items()
+    }
+    np.testing.assert_array_equal(duplicate_groups(Records(twice)), duplicate_groups(one))
+    assert len(set(duplicate_groups(Records(twice)))) > 100

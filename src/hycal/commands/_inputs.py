@@ -18,6 +18,7 @@ from hycal.errors import HyCalError
 
 if TYPE_CHECKING:  # `hycal predict --help` imports this module, and none of these
     from hycal.embedding import Embedded, EmbeddingCache, ImageSource, Skipped
+    from hycal.embedding.store import JoinedStore
     from hycal.encoders.encoder import Encoder
     from hycal.project import Project, State
     from hycal.project.inputs import HeldOutImages
@@ -45,12 +46,22 @@ def new_project(
 def check_names(encoder: str | None, method: str | None) -> None:
     """Refuse an encoder or a method that does not exist, before anything is read."""
     from hycal.classifiers import METHODS
-    from hycal.encoders.catalog import find_encoder
+    from hycal.encoders.catalog import find_parts
 
     if encoder is not None:
-        find_encoder(encoder)
+        find_parts(encoder)
     if method is not None:
         METHODS.find(method)
+
+
+def model_encoder(state: State, name: str | None, weights: Path | None) -> Encoder:
+    """Load the encoder of a model, and warn of each of its views that cannot be made here; see `encoder_of`."""
+    from hycal.project.encoder import encoder_of, missing_views
+
+    encoder = encoder_of(state, name, weights)
+    for view, reason in missing_views(encoder).items():
+        print_line(Console(stderr=True), f"without the view {view}: {reason}", label="warning", style="yellow")
+    return encoder
 
 
 def check_method(project: Project, method: str | None) -> None:
@@ -66,11 +77,11 @@ def check_method(project: Project, method: str | None) -> None:
 @contextlib.contextmanager
 def embedding_cache(
     encoder: Encoder, folder: Path | None, *, unchanged: str = "the model is as it was, and "
-) -> Iterator[EmbeddingCache]:
+) -> Iterator[EmbeddingCache | JoinedStore[EmbeddingCache]]:
     """Open the embedding cache in `folder`, by default the user's. On Ctrl+C say what is kept, and exit 130."""
-    from hycal.embedding.cache import EmbeddingCache, embeddings_folder
+    from hycal.embedding.cache import embeddings_folder, open_cache
 
-    with EmbeddingCache.of(encoder, folder or embeddings_folder()) as store:
+    with open_cache(encoder, folder or embeddings_folder()) as store:
         try:
             yield store
         except KeyboardInterrupt:
@@ -148,11 +159,9 @@ def embed_held_out(
     """Embed the images that judge a model, unless they are embeddings already; print a summary on `summary`."""
     import numpy as np
 
-    from hycal.project.encoder import encoder_of
-
     if isinstance(inputs.images, np.ndarray):
         return HeldOutRows(inputs.images, inputs.labels)
-    encoder = encoder_of(state, choice.name, choice.weights)
+    encoder = model_encoder(state, choice.name, choice.weights)
     result = embed_images(inputs.images, encoder, choice.cache, summary=summary, quiet=quiet)
     if not len(result.rows):
         first = result.skipped[0]

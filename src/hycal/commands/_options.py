@@ -39,19 +39,35 @@ def complete_method(start: str) -> list[str]:
 
 
 def complete_encoder(start: str) -> list[str]:
-    """Return the encoders whose names begin so, in any case."""
-    from hycal.encoders.catalog import list_encoders
+    """Return the encoders whose names begin so, in any case; after a "+", those that are not named yet."""
+    from hycal.encoders.catalog import JOINED_BY, list_encoders
 
-    return [spec.name for spec in list_encoders() if spec.name.startswith(start.lower())]
+    before, plus, last = start.lower().rpartition(JOINED_BY)
+    named = before.split(JOINED_BY)
+    found = [spec.name for spec in list_encoders() if spec.name.startswith(last) and spec.name not in named]
+    return [f"{before}{plus}{name}" for name in found]
 
 
+_JOIN = "several are joined by +, as in clip-vit-b16-w8+builtin"
 ModelEncoder = Annotated[
     str | None,
     typer.Option(
         "--encoder",
-        help="An encoder of `hycal encoders list`; by default the model's own.",
+        help=f"An encoder of `hycal encoders list`, by default the model's own; {_JOIN}.",
         autocompletion=complete_encoder,
     ),
+]
+Augment = Annotated[
+    str | None,
+    typer.Option(
+        "--augment",
+        help="Average the rows of each image and its mirror image (flip), or of five crops (crops): two or five times "
+        "the encoding, and rows of their own, never mixed with plain ones. The same as --encoder NAME:flip.",
+    ),
+]
+NewEncoder = Annotated[
+    str,
+    typer.Option("--encoder", help=f"An encoder of `hycal encoders list`; {_JOIN}.", autocompletion=complete_encoder),
 ]
 NewMethod = Annotated[
     str | None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands._inputs import DEFAULT_ENCODER, EncoderChoice, embed_images
+from hycal.commands._inputs import DEFAULT_ENCODER, EncoderChoice, embed_images, model_encoder
 from hycal.commands._output import print_skipped
 from hycal.errors import HyCalError
 
@@ -34,6 +34,7 @@ class Pile:
     files : list of str
         Path of each image below the folder.
     rows : ndarray of shape (n, d)
+        Of unit length; with views, a row as a whole.
     keys : tuple of bytes
         Content hash of each image.
     skipped : tuple of Skipped
@@ -63,7 +64,7 @@ def open_pile(
     A folder without an image is an error, unless it `may_be_empty`.
     """
     from hycal.embedding.sources import ImageFile, pile_files
-    from hycal.project.encoder import encoder_of
+    from hycal.validation import unit_queries
 
     encoder: Encoder
     paths = pile_files(folder)
@@ -74,14 +75,15 @@ def open_pile(
 
         encoder = load_encoder(choice.name or DEFAULT_ENCODER, weights=choice.weights)
     else:
-        encoder = encoder_of(project.state, choice.name, choice.weights)
+        encoder = model_encoder(project.state, choice.name, choice.weights)
     summary = None if quiet else Console(stderr=True)
     found = embed_images([ImageFile(path) for path in paths], encoder, choice.cache, summary=summary, quiet=quiet)
     if not len(found.rows) and not may_be_empty:
         print_skipped(found.skipped, rest="")
         raise HyCalError(f"None of the {len(paths):,} files in {folder} is an image that can be used.")
     files = [paths[number].relative_to(folder).as_posix() for number in found.kept]
-    return Pile(folder, files, found.rows, found.keys, found.skipped, encoder)
+    rows = unit_queries(found.rows) if len(found.rows) else found.rows
+    return Pile(folder, files, rows, found.keys, found.skipped, encoder)
 
 
 def project_at(model: Path) -> Project | None:

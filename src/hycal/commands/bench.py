@@ -15,7 +15,7 @@ from rich.table import Table
 from hycal.bench.setting_form import SAMPLING
 from hycal.bench.settings import Setting, few_shot_settings, list_settings, load_setting, load_settings
 from hycal.commands._lazy import Subcommands
-from hycal.commands._options import Cluster, Force, Quiet
+from hycal.commands._options import Cluster, Force, NewEncoder, Quiet
 from hycal.commands._output import (
     embedding_progress,
     plain,
@@ -157,7 +157,7 @@ def embed_command(
         Path, typer.Option(help="Folder that holds one folder for each data set, by its name, or as CoOp calls it.")
     ],
     out: Annotated[Path, typer.Option(help="Folder for one DOMAIN.npz each; pass it to `run --features`.")],
-    encoder: Annotated[str, typer.Option(help="An encoder of `hycal encoders list`.")] = "clip-vit-b16",
+    encoder: NewEncoder = "clip-vit-b16",
     quiet: Quiet = False,
 ) -> None:
     """Embed the user's own copies of the data sets of a setting: images, and class names.
@@ -169,8 +169,7 @@ def embed_command(
     """
     from hycal.bench.domains import write_domain
     from hycal.bench.embedding import embed_domain, find_copy, is_embedded
-    from hycal.embedding import EmbeddingCache
-    from hycal.embedding.cache import embeddings_folder
+    from hycal.embedding.cache import embeddings_folder, open_cache
     from hycal.encoders import load_encoder
 
     console = Console()
@@ -179,7 +178,7 @@ def embed_command(
     root = root.expanduser()
     wanted = [name for name in names if not is_embedded(name, out, loaded, root)]
     folders = {name: find_copy(name, root) for name in wanted}  # all, before hours of work on the first
-    with EmbeddingCache.of(loaded, embeddings_folder()) as store:
+    with open_cache(loaded, embeddings_folder()) as store:
         for name, folder in folders.items():
             with embedding_progress(Console(stderr=True, quiet=quiet)) as watch:
                 domain, skipped = embed_domain(name, folder, loaded, store=store, watch=watch)

@@ -12,10 +12,12 @@ from rich.console import Console
 
 from hycal.commands._inputs import DEFAULT_ENCODER, embed_images
 from hycal.commands._options import (
+    Augment,
     BackendName,
     CacheFolder,
     Cluster,
     Force,
+    NewEncoder,
     Outside,
     Quiet,
     StrictSkips,
@@ -30,7 +32,9 @@ from hycal.embedding import Embedded, embed, embed_sharded, write_table
 from hycal.embedding.pipeline import BATCH
 from hycal.embedding.shards import encoder_of_worker
 from hycal.embedding.table import check_table_target, skipped_report, write_skipped
-from hycal.encoders.catalog import Backend
+from hycal.encoders.catalog import Backend, augmented_name
+from hycal.encoders.combined import CombinedEncoder
+from hycal.encoders.encoder import TowerEncoder
 from hycal.errors import HyCalError
 
 
@@ -40,9 +44,8 @@ def embed_command(
         Path, typer.Argument(metavar="FOLDER", help="Folder of images, a .csv or .jsonl manifest, or images as .npz.")
     ],
     out: Annotated[Path, typer.Option(help="The .npz file to write.")],
-    encoder: Annotated[str, typer.Option(help="Name of the encoder; `hycal encoders list` shows them.")] = (
-        DEFAULT_ENCODER
-    ),
+    encoder: NewEncoder = DEFAULT_ENCODER,
+    augment: Augment = None,
     outside: Outside = False,
     weights: Weights = None,
     backend: BackendName = "auto",
@@ -74,8 +77,9 @@ def embed_command(
         raise HyCalError(f"--out is {out}; expected a name that ends in .npz.")
     check_table_target(out, force=force)
     images = _without_results(list_images(source, outside=outside), source, out)
+    encoder = encoder if augment is None else augmented_name(encoder, augment)
     loaded = load_encoder(encoder, weights=weights, backend=library)
-    way = _on_cluster(encoder, weights, loaded.backend, cluster) if cluster else partial(embed, encoder=loaded)
+    way = _on_cluster(loaded, weights, library, cluster) if cluster else partial(embed, encoder=loaded)
     result = embed_images(
         [image.source for image in images],
         loaded,
@@ -105,7 +109,11 @@ def _without_results(images: list[ListedImage], source: Path, out: Path) -> list
     return kept
 
 
-def _on_cluster(encoder: str, weights: Path | None, library: Backend, cluster: str) -> Callable[..., Embedded]:
-    """Return how to embed on a cluster, whose workers load the encoder themselves."""
-    load = partial(encoder_of_worker, encoder, None if weights is None else weights.absolute(), library)
+def _on_cluster(
+    encoder: TowerEncoder | CombinedEncoder, weights: Path | None, library: Backend | None, cluster: str
+) -> Callable[..., Embedded]:
+    """Return how to embed on a cluster, whose workers load the encoder themselves, on the same back ends as here."""
+    backend = encoder.backend if isinstance(encoder, TowerEncoder) else library
+    path = None if weights is None else weights.absolute()
+    load = partial(encoder_of_worker, encoder.name, path, backend, encoder.fingerprint)
     return partial(embed_sharded, load=load, cluster=cluster)

@@ -10,12 +10,16 @@ import typer
 from rich.console import Console
 
 from hycal.commands._inputs import DEFAULT_ENCODER, EncoderChoice
-from hycal.commands._options import CacheFolder, Json, ModelEncoder, Quiet, Weights
+from hycal.commands._options import CacheFolder, Json, ModelEncoder, NewEncoder, Quiet, Weights
 from hycal.commands._output import counted, plural, print_json, print_line, print_skipped, report_errors, skipped_json
 from hycal.commands._pile import MaybeModel, Pile, PileFolder, open_pile, project_at
 from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from hycal.encoders.encoder import Encoder
     from hycal.project import Project
     from hycal.validation import Floats
 
@@ -44,6 +48,7 @@ def find_command(
 
     from hycal.pile.search import nearest_rows, rows_of_class, unlike_anything
     from hycal.project.lookup import look_up_class
+    from hycal.validation import unit_queries
 
     project = project_at(model)
     class_ = None if project is None or _is_file(what) else look_up_class(project.state, what)
@@ -55,7 +60,9 @@ def find_command(
         query, key = _query(what, pile, project)
         kind = "image" if key else "text"
         others = np.array([row for row, other in enumerate(pile.keys) if other != key], np.intp)
-        best, values = nearest_rows(pile.rows[others], query, most)
+        shared = np.flatnonzero(_shared_columns(query, pile.encoder))
+        rows, query = unit_queries(pile.rows[np.ix_(others, shared)]), unit_queries(query[None, shared])[0]
+        best, values = nearest_rows(rows, query, most)
         best = others[best]
     found = [{"file": pile.files[row], "value": float(value)} for row, value in zip(best, values, strict=True)]
     if class_ is not None and project is not None:
@@ -71,6 +78,18 @@ def find_command(
         print_line(Console(), f"{folder / str(item['file'])}: {value}{mark}")
 
 
+def _shared_columns(query: Floats, encoder: Encoder) -> npt.NDArray[np.bool_]:
+    """Return the columns of the views that a query has: words have those of the encoders with a text tower alone."""
+    import numpy as np
+
+    from hycal.encoders.combined import present_columns
+
+    shared = np.zeros(len(query), bool)
+    for columns in present_columns(encoder):
+        shared[columns] = query[columns].any()
+    return shared
+
+
 def _is_file(what: str) -> bool:
     try:
         return Path(what).is_file()
@@ -82,7 +101,6 @@ def _query(what: str, pile: Pile, project: Project | None) -> tuple[Floats, byte
     """Return the embedding of an image with its content hash, or the embedding of words with none."""
     from hycal.embedding import embed
     from hycal.embedding.sources import ImageFile
-    from hycal.validation import unit_rows
 
     if _is_file(what):
         found = embed([ImageFile(Path(what))], pile.encoder)
@@ -95,7 +113,7 @@ def _query(what: str, pile: Pile, project: Project | None) -> tuple[Floats, byte
             f"{what!r} is no file and no class of the model{f' ({known}, ...)' if known else ''}, and words cannot be "
             f"looked for: the encoder {pile.encoder.name!r} has no text tower. `hycal encoders list` shows others."
         )
-    return unit_rows(pile.encoder.encode_texts([what]))[0], b""
+    return pile.encoder.encode_texts([what])[0], b""
 
 
 @report_errors
@@ -108,9 +126,7 @@ def duplicates_command(
             "the mean, or the same picture in another size or quality."
         ),
     ] = None,
-    encoder: Annotated[str, typer.Option(help="Name of the encoder; `hycal encoders list` shows them.")] = (
-        DEFAULT_ENCODER
-    ),
+    encoder: NewEncoder = DEFAULT_ENCODER,
     weights: Weights = None,
     cache: CacheFolder = None,
     quiet: Quiet = False,

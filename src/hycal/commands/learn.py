@@ -12,8 +12,16 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands._inputs import check_method, check_names, embedding_cache, new_project
+from hycal.commands._inputs import (
+    DEFAULT_ENCODER,
+    check_method,
+    check_names,
+    embedding_cache,
+    model_encoder,
+    new_project,
+)
 from hycal.commands._options import (
+    Augment,
     CacheFolder,
     Domain,
     Json,
@@ -44,10 +52,10 @@ from hycal.commands._output import (
     working,
 )
 from hycal.embedding.sources import ImageFile
+from hycal.encoders.catalog import augmented_name
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, Receipt
-from hycal.project.encoder import encoder_of
 from hycal.project.inputs import LabelledImage, LeftOut, count_by_class, doubts, to_learn
 from hycal.project.labels import split_label
 from hycal.project.learner import Learner
@@ -64,6 +72,7 @@ def learn_command(
     images: LabelledImages = None,
     outside: Outside = False,
     encoder: ModelEncoder = None,
+    augment: Augment = None,
     method: NewMethod = None,
     weights: Weights = None,
     cache: CacheFolder = None,
@@ -87,6 +96,8 @@ def learn_command(
 
     Example: hycal learn photos.hycal photos/flowers --domain flower
     """
+    if augment is not None:
+        encoder = augmented_name(encoder or _own_encoder(model), augment)
     check_names(encoder, method)
     labelled, left_out = to_learn(folder, domain=domain, outside=outside, images=images)
     if not labelled:
@@ -129,7 +140,7 @@ def correct_command(
     """
     project = Project(model)
     label = whole_label(project.state, label, ask=partial(_ask_domain, label) if is_watched() else None)
-    learner = Learner(project, encoder_of(project.state, encoder, weights))
+    learner = Learner(project, model_encoder(project.state, encoder, weights))
     embedded = learner.embed([ImageFile(image)])
     if not embedded.examples:
         raise HyCalError(f"{image} cannot be used: {embedded.skipped[0].reason}.")
@@ -150,12 +161,16 @@ def _no_images(source: Path, left_out: LeftOut) -> str:
     )
 
 
+def _own_encoder(model: Path) -> str:
+    return Project(model).state.space.name if model.exists() else DEFAULT_ENCODER
+
+
 def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:
     if not path.exists():
         return new_project(path, encoder, weights, method=method)
     project = Project(path)
     check_method(project, method)
-    return project, encoder_of(project.state, encoder, weights)
+    return project, model_encoder(project.state, encoder, weights)
 
 
 def _show_classes(folder: Path, images: list[LabelledImage], doubtful: list[str]) -> None:

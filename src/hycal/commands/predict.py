@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from hycal.commands._inputs import embedding_cache
+from hycal.commands._inputs import embedding_cache, model_encoder
 from hycal.commands._options import CacheFolder, Model, ModelEncoder, Quiet, StrictSkips, Weights
 from hycal.commands._output import FOUND_SOMETHING, print_json, print_line, report_errors, working
 from hycal.errors import HyCalError
@@ -58,7 +58,6 @@ def predict_command(
     if as_json and as_csv:
         raise HyCalError("--json and --csv exclude each other. Choose one.")
     from hycal.project import Project  # here, so that --help does not wait for it
-    from hycal.project.encoder import encoder_of
     from hycal.project.predictions import ERROR, Predictor
 
     error = ERROR if error is None else error
@@ -66,7 +65,7 @@ def predict_command(
     for path in images:
         if not path.exists():
             raise HyCalError(f"There is no file or folder {path}. Check the path.")
-    loaded = encoder_of(project.state, encoder, weights)
+    loaded = model_encoder(project.state, encoder, weights)
     predictor = Predictor(project.state, top, why, error or None)
     predictor.check()
     write = _write_json if as_json else _csv_writer(marks=bool(error)) if as_csv else _people_writer(why)

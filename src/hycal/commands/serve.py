@@ -10,13 +10,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands._inputs import check_method, new_project
+from hycal.commands._inputs import check_method, model_encoder, new_project
 from hycal.commands._options import ModelEncoder, NewMethod, Weights
 from hycal.commands._output import class_count, plural, print_line, report_errors, working
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, State
-from hycal.project.encoder import encoder_of
 
 
 @report_errors
@@ -121,7 +120,7 @@ def _open(
     project = Project(model, journal=True)
     check_method(project, method)
     try:
-        return project, encoder_of(project.state, encoder, weights), ""
+        return project, model_encoder(project.state, encoder, weights), ""
     except HyCalError as problem:
         if encoder is not None or weights is not None:
             raise

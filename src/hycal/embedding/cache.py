@@ -7,12 +7,13 @@ of a shard is the hash of its bytes. `docs/reference/data.md` describes the file
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from sqlite3 import Connection, DatabaseError
 from types import TracebackType
@@ -30,7 +31,8 @@ from hycal.embedding.index import (
     reading,
     transaction,
 )
-from hycal.embedding.store import space_fingerprint
+from hycal.embedding.store import JoinedStore, space_fingerprint
+from hycal.encoders.combined import CombinedEncoder, present_parts
 from hycal.encoders.encoder import Encoder
 from hycal.encoders.files import cache_dir
 from hycal.errors import HyCalError
@@ -90,7 +92,7 @@ class EmbeddingCache:
 
     @classmethod
     def of(cls, encoder: Encoder, folder: str | os.PathLike[str]) -> Self:
-        """Open the cache in `folder` for the space of `encoder`."""
+        """Open the cache in `folder` for the space of one encoder; `open_cache` also opens it for a combined one."""
         return cls(folder, fingerprint=space_fingerprint(encoder), dimension=encoder.dimension)
 
     def __enter__(self) -> Self:
@@ -206,6 +208,16 @@ class EmbeddingCache:
                 _remove(path)
         for digest in expected.keys() - sound:
             delete_shard(self._index, expected[digest])
+
+
+@contextlib.contextmanager
+def open_cache(
+    encoder: Encoder, folder: str | os.PathLike[str]
+) -> Iterator[EmbeddingCache | JoinedStore[EmbeddingCache]]:
+    """Open the cache in `folder` for an encoder; each part of a combined one has the rows that it has alone."""
+    with contextlib.ExitStack() as opened:
+        parts = [opened.enter_context(EmbeddingCache.of(part, folder)) for part in present_parts(encoder)]
+        yield JoinedStore(encoder, parts) if isinstance(encoder, CombinedEncoder) else parts[0]
 
 
 def forget_images(folder: Path, keys: Iterable[bytes]) -> int:

@@ -1,4 +1,4 @@
-"""Many images through one encoder: threads read, hash, decode and preprocess; the calling thread encodes.
+"""Many images through an encoder: threads read, hash, decode and preprocess; the calling thread encodes.
 
 Each image is read and decoded once. Batches follow the order of the sources, and an encoder guarantees that a row does
 not depend on the other rows of its batch. So an interrupted and resumed run gives the same bytes as an uninterrupted
@@ -9,30 +9,28 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
 import numpy as np
-from PIL import Image
 
 from hycal.embedding.decoding import MOST_PIXELS, TOO_LARGE, pillow_quiet
+from hycal.embedding.lanes import Inputs, Lane, lanes_of
 from hycal.embedding.preparation import ImageOrder, Prepare, prepare
 from hycal.embedding.sources import ImageSource, content_hash
-from hycal.embedding.store import Embedded, EmbeddingStore, MemoryStore, Outcomes, Tick, space_fingerprint
+from hycal.embedding.store import Embedded, EmbeddingStore, Outcomes, Tick, memory_store, space_fingerprint
 from hycal.embedding.thumbnails import Thumbnails
+from hycal.encoders.combined import present_columns
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.parallel.threads import thread_pool
 from hycal.validation import Floats
 
 BATCH = 16
-_ROWS_PER_SHARD = 1024
-_SECONDS_PER_SHARD = 15.0  # the most work that a killed run can lose
 _STREAM_WAITING = 64  # images that `stream` takes before it encodes an incomplete batch
 _STREAM_PART = 256  # images that `stream` remembers where it has no store
 
@@ -80,7 +78,7 @@ def embed(
     >>> embed([ImageBytes("teal.png", picture.getvalue())], load_encoder("builtin")).rows.shape
     (1, 512)
     """
-    store = MemoryStore(encoder) if store is None else store
+    store = memory_store(encoder) if store is None else store
     with _open_run(sources, encoder, store, batch, threads, most_pixels, thumbnails, preparing) as (run, prepared):
         run.take_all(prepared, len(sources), watch)
     return run.embedded(sources, store, run.encoded)
@@ -115,7 +113,7 @@ def stream(
         return
     rest, first = iter(sources), 0
     while part := list(islice(rest, _STREAM_PART)):
-        yield from _stream(start(part, store=MemoryStore(encoder)), first=first)
+        yield from _stream(start(part, store=memory_store(encoder)), first=first)
         first += len(part)
 
 
@@ -127,7 +125,7 @@ def _stream(
             run.take(image)
             if len(run.keys) >= _STREAM_WAITING:
                 run.encode_waiting()
-            if not run.waiting:
+            if not run.waits:
                 finished = run.pop_finished(first)
                 first += len(finished)
                 yield from finished
@@ -148,12 +146,9 @@ def _open_run(
 ) -> Iterator[tuple[_Run, Iterator[_Prepared]]]:
     """Yield a run and its prepared images, in the order of the sources; at the end, or on an error, keep its rows."""
     _check_space(store, encoder)
-    known = store.known()
-    work = partial(
-        _prepare, encoder=encoder, known=known, most_pixels=most_pixels, thumbnails=thumbnails, preparing=preparing
-    )
+    run = _Run(encoder=encoder, lanes=lanes_of(encoder, store), batch=batch)
+    work = partial(_prepare, lanes=run.lanes, most_pixels=most_pixels, thumbnails=thumbnails, preparing=preparing)
     prepared = _in_order(work, sources, threads, ahead=2 * batch)
-    run = _Run(encoder=encoder, store=store, known=known, batch=batch)
     with pillow_quiet(), contextlib.closing(prepared):
         try:
             yield run, prepared
@@ -166,23 +161,22 @@ def _check_space(store: EmbeddingStore, encoder: Encoder) -> None:
     if store.fingerprint != space:
         raise HyCalError(
             f"The store holds rows of {store.fingerprint!r}, but encoder {encoder.name!r} gives {space!r}. "
-            "Rows of two encoders cannot be compared: open the cache with EmbeddingCache.of(encoder, folder)."
+            "Rows of two encoders cannot be compared: open the cache with `open_cache(encoder, folder)`."
         )
 
 
 @dataclass(frozen=True, eq=False)
 class _Prepared:
-    """One source after reading: its key alone if the store has its row, with a tensor to encode, or with a problem."""
+    """One source after reading: its key, the inputs of the lanes that lack its row, or a problem."""
 
     key: bytes = b""
-    tensor: Floats | None = None
+    inputs: Sequence[tuple[Lane, Floats]] = ()
     problem: str | None = None
 
 
 def _prepare(
     source: ImageSource,
-    encoder: Encoder,
-    known: set[bytes],
+    lanes: Sequence[Lane],
     most_pixels: int,
     thumbnails: Thumbnails | None,
     preparing: Prepare,
@@ -191,14 +185,15 @@ def _prepare(
         content = source.read()
         key = content_hash(content)
         wanted = thumbnails if thumbnails is not None and thumbnails.wants(key) else None
-        if key in known:
+        lacking = Inputs([lane for lane in lanes if key not in lane.known])
+        if not lacking.lanes:
             if wanted is not None:
                 wanted.add_undecoded(key, content)
             return _Prepared(key)
-        made = preparing(content, ImageOrder(encoder.preprocess, most_pixels, wanted is not None))
+        made = preparing(content, ImageOrder(lacking.preprocess, most_pixels, wanted is not None))
         if wanted is not None:
             wanted.add(key, made.thumbnail)
-        return _Prepared(key, made.tensor)
+        return _Prepared(key, lacking.by_lane(made.tensor))
     except HyCalError as problem:
         return _Prepared(problem=str(problem))
     except MemoryError:
@@ -225,38 +220,19 @@ def _in_order(
         wait([future for future in waiting if not future.cancel()])
 
 
-def _encode_one_by_one(encoder: Encoder, batch: Floats) -> list[Floats | str]:
-    """Return for each image its row, or the reason why the encoder refuses it."""
-    rows: list[Floats | str] = []
-    for image in batch:
-        try:
-            rows.append(encoder.encode(image[None])[0])
-        except HyCalError as reason:
-            rows.append(str(reason))
-    return rows
-
-
-def _works(encoder: Encoder) -> bool:
-    """Return whether the encoder accepts a plain grey image; if not, the encoder is at fault and not the images."""
-    try:
-        encoder.encode(encoder.preprocess(Image.new("RGB", (64, 64), "grey"))[None])
-    except HyCalError:
-        return False
-    return True
-
-
 @dataclass(eq=False, kw_only=True)
 class _Run(Outcomes):
     """The state of one run; only the calling thread uses it."""
 
     encoder: Encoder
-    store: EmbeddingStore
-    known: set[bytes]
+    lanes: Sequence[Lane]
     batch: int
-    waiting: dict[bytes, Floats] = field(default_factory=dict)
-    fresh: dict[bytes, Floats] = field(default_factory=dict)
     encoded: int = 0
-    flushed_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def waits(self) -> bool:
+        """Whether an image waits for its batch to fill."""
+        return any(lane.waiting for lane in self.lanes)
 
     def take_all(self, prepared: Iterable[_Prepared], total: int, watch: Callable[[Tick], None] | None) -> None:
         """Take every prepared image, and encode all of them."""
@@ -271,46 +247,28 @@ class _Run(Outcomes):
         """Take one prepared image, in order; return whether to report the progress now."""
         if image.problem is not None:
             self.problems[len(self.keys)] = image.problem
-        elif image.tensor is not None and image.key not in self.known and image.key not in self.unusable:
-            self.waiting.setdefault(image.key, image.tensor)
+        elif image.inputs and image.key not in self.unusable:
+            new = [lane.add(image.key, tensor) for lane, tensor in image.inputs]  # to every lane
+            self.encoded += any(new)
         self.keys.append(image.key)
-        if len(self.waiting) == self.batch:
-            self.encode_waiting()
-            return True
-        return len(self.keys) % 64 == 0
+        full = [lane for lane in self.lanes if len(lane.waiting) == self.batch]
+        self._encode(full)
+        return bool(full) or len(self.keys) % 64 == 0
 
     def encode_waiting(self) -> None:
         """Encode the images that wait for their batch to fill."""
-        if not self.waiting:
-            return
-        keys = list(self.waiting)
-        batch = np.stack(list(self.waiting.values()))
-        rows: Sequence[Floats | str]
-        try:
-            rows = list(self.encoder.encode(batch))
-        except HyCalError:  # one image may spoil its batch
-            rows = _encode_one_by_one(self.encoder, batch)
-            if all(isinstance(row, str) for row in rows) and not _works(self.encoder):
-                raise
-        self.waiting.clear()
-        for key, row in zip(keys, rows, strict=True):
-            if isinstance(row, str):
-                self.unusable[key] = f"the encoder refused it: {row}"
-            elif np.isfinite(row).all() and row.any():
-                self.fresh[key] = row
-                self.known.add(key)
-                self.encoded += 1
-            else:
-                self.unusable[key] = "the encoder gave no finite, non-zero vector for it"
-        if len(self.fresh) >= _ROWS_PER_SHARD or time.monotonic() - self.flushed_at > _SECONDS_PER_SHARD:
-            self.flush()
+        self._encode(self.lanes)
+
+    def _encode(self, lanes: Sequence[Lane]) -> None:
+        for lane in lanes:
+            unusable = lane.encode_waiting()
+            self.encoded -= len(unusable.keys() - self.unusable.keys())
+            self.unusable.update(unusable)
 
     def flush(self) -> None:
-        """Write the new rows to the store."""
-        if self.fresh:
-            self.store.add(list(self.fresh), np.stack(list(self.fresh.values())))
-            self.fresh.clear()
-        self.flushed_at = time.monotonic()
+        """Write the new rows to the stores."""
+        for lane in self.lanes:
+            lane.flush()
 
     def pop_finished(self, first: int) -> list[Streamed]:
         """Return the images taken so far, numbered from `first`, and forget them; none of them may be waiting."""
@@ -324,5 +282,7 @@ class _Run(Outcomes):
         problem = self.problems.get(number) or self.unusable.get(key)
         if problem:
             return Streamed(first + number, key, None, problem)
-        row = self.fresh[key] if key in self.fresh else self.store.get([key])[0]
+        row = np.zeros(self.encoder.dimension, np.float32)
+        for own, lane in zip(present_columns(self.encoder), self.lanes, strict=True):
+            row[own] = lane.row(key)
         return Streamed(first + number, key, row, None)

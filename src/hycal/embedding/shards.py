@@ -20,8 +20,9 @@ from hycal.embedding.cache import EmbeddingCache
 from hycal.embedding.decoding import MOST_PIXELS, TOO_LARGE
 from hycal.embedding.pipeline import BATCH, embed
 from hycal.embedding.sources import ImageError, ImageFile, ImageSource, content_hash
-from hycal.embedding.store import Embedded, Outcomes, Tick, space_fingerprint
+from hycal.embedding.store import Embedded, JoinedStore, Outcomes, Tick, space_fingerprint
 from hycal.encoders.catalog import Backend
+from hycal.encoders.combined import present_parts
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.parallel.cluster import run_each
@@ -37,14 +38,14 @@ def embed_sharded(
     sources: Sequence[ImageSource],
     load: Callable[[], Encoder],
     *,
-    store: EmbeddingCache,
+    store: EmbeddingCache | JoinedStore[EmbeddingCache],
     cluster: str,
     batch: int = BATCH,
     most_pixels: int = MOST_PIXELS,
     images_per_shard: int = _IMAGES_PER_SHARD,
     watch: Callable[[Tick], None] | None = None,
 ) -> Embedded:
-    """Embed `sources` on `cluster`; the result is that of `embed`, to the byte.
+    """Embed `sources` on `cluster`; the result is that of `embed`, to the byte. Parts of an encoder come in turn.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def embed_sharded(
         Files have the same path on every worker.
     load : callable
         Returns the encoder in each worker; picklable, such as a partial of `encoder_of_worker`.
-    store : EmbeddingCache
+    store : EmbeddingCache or JoinedStore
         In a folder that every worker can write, under the same path.
     cluster : str
         See `hycal.parallel.cluster`.
@@ -73,6 +74,33 @@ def embed_sharded(
     ...         embed_sharded([], load, store=cache, cluster="local:1").rows.shape
     (0, 512)
     """
+    run = partial(
+        _embed_part,
+        sources,
+        cluster=cluster,
+        batch=batch,
+        most_pixels=most_pixels,
+        images_per_shard=images_per_shard,
+        watch=watch,
+    )
+    if not isinstance(store, JoinedStore):
+        return run(load, store)
+    parts = [run(partial(_part_of, load, number), own) for number, own in enumerate(store.parts)]
+    return _side_by_side(parts, store)
+
+
+def _embed_part(
+    sources: Sequence[ImageSource],
+    load: Callable[[], Encoder],
+    store: EmbeddingCache,
+    *,
+    cluster: str,
+    batch: int,
+    most_pixels: int,
+    images_per_shard: int,
+    watch: Callable[[Tick], None] | None,
+) -> Embedded:
+    """Embed `sources` with one encoder; parameters as `embed_sharded`."""
     folder = store.incoming.absolute()
     for left in sorted(folder.glob("[!.]*.npz")):
         _take_in(left, store)
@@ -91,11 +119,27 @@ def embed_sharded(
 
 
 @cache
-def encoder_of_worker(name: str, weights: Path | None, backend: Backend = "onnx") -> Encoder:
+def encoder_of_worker(
+    name: str, weights: Path | None, backend: Backend | None = "onnx", like: str | None = None
+) -> Encoder:
     """Return the encoder, loaded once in each process, with one thread: each core has a worker of its own."""
     from hycal.encoders import load_encoder
 
-    return load_encoder(name, weights=weights, backend=backend, threads=1)
+    return load_encoder(name, weights=weights, backend=backend, threads=1, like=like)
+
+
+def _part_of(load: Callable[[], Encoder], number: int) -> Encoder:
+    return present_parts(load())[number]
+
+
+def _side_by_side(parts: Sequence[Embedded], store: JoinedStore[EmbeddingCache]) -> Embedded:
+    """Return the rows of the images that every part has embedded."""
+    key_of = dict(zip(parts[0].kept.tolist(), parts[0].keys, strict=True))
+    kept = sorted(set.intersection(*(set(part.kept.tolist()) for part in parts)))
+    keys = tuple(key_of[number] for number in kept)
+    skipped = tuple({skip.name: skip for part in reversed(parts) for skip in part.skipped}.values())
+    encoded = max(part.encoded for part in parts)
+    return Embedded(store.get(keys), np.array(kept, dtype=np.intp), skipped, encoded, keys)
 
 
 @dataclass(frozen=True, eq=False)

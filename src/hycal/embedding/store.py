@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from hycal.embedding.decoding import DECODER
 from hycal.embedding.sources import ImageSource
+from hycal.encoders.catalog import JOINED_BY
+from hycal.encoders.combined import CombinedEncoder, present_columns, present_parts
 from hycal.encoders.encoder import Encoder
 from hycal.validation import Floats
 
 
 def space_fingerprint(encoder: Encoder) -> str:
-    """Return the name of an embedding space: the encoder's fingerprint and the version of the decoder."""
-    return f"{encoder.fingerprint}/decoder-{DECODER}"
+    """Return the name of an embedding space: the encoder's fingerprint and the version of the decoder.
+
+    Of a combined encoder, the names of the spaces of its parts, joined by "+".
+    """
+    return JOINED_BY.join(f"{part}/decoder-{DECODER}" for part in encoder.fingerprint.split(JOINED_BY))
 
 
 class EmbeddingStore(Protocol):
@@ -35,6 +40,9 @@ class EmbeddingStore(Protocol):
 
     def add(self, keys: Sequence[bytes], rows: Floats) -> None:
         """Keep `rows`."""
+
+
+S = TypeVar("S", bound=EmbeddingStore)
 
 
 class MemoryStore:
@@ -59,6 +67,41 @@ class MemoryStore:
     def add(self, keys: Sequence[bytes], rows: Floats) -> None:
         """Keep `rows`."""
         self._rows.update(zip(keys, rows, strict=True))
+
+
+class JoinedStore(Generic[S]):
+    """The stores of the parts of an encoder that are here; a row has them side by side, zeros for the other parts."""
+
+    def __init__(self, encoder: Encoder, stores: Sequence[S]) -> None:
+        self.fingerprint = space_fingerprint(encoder)
+        self.parts: tuple[S, ...] = tuple(stores)
+        self._columns = present_columns(encoder)
+        self._dimension = encoder.dimension
+
+    def known(self) -> set[bytes]:
+        """Return the content hashes that every part has a row of."""
+        return set.intersection(*(store.known() for store in self.parts))
+
+    def __len__(self) -> int:
+        return len(self.known())
+
+    def get(self, keys: Sequence[bytes]) -> Floats:
+        """Return the rows of `keys`, in their order."""
+        rows = np.zeros((len(keys), self._dimension), dtype=np.float32)
+        for own, store in zip(self._columns, self.parts, strict=True):
+            rows[:, own] = store.get(keys)
+        return rows
+
+    def add(self, keys: Sequence[bytes], rows: Floats) -> None:
+        """Keep the parts of `rows`."""
+        for own, store in zip(self._columns, self.parts, strict=True):
+            store.add(keys, rows[:, own])
+
+
+def memory_store(encoder: Encoder) -> EmbeddingStore:
+    """Return a store in memory for the rows of an encoder."""
+    stores = [MemoryStore(part) for part in present_parts(encoder)]
+    return JoinedStore(encoder, stores) if isinstance(encoder, CombinedEncoder) else stores[0]
 
 
 @dataclass(frozen=True)

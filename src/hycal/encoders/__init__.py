@@ -5,7 +5,8 @@ It never reads an image file, never keeps an embedding, and never knows a class 
 """
 
 from hycal.encoders.catalog import EncoderSpec, list_encoders
+from hycal.encoders.combined import CombinedEncoder
 from hycal.encoders.encoder import Encoder
 from hycal.encoders.loader import load_encoder
 
-__all__ = ["Encoder", "EncoderSpec", "list_encoders", "load_encoder"]
+__all__ = ["CombinedEncoder", "Encoder", "EncoderSpec", "list_encoders", "load_encoder"]

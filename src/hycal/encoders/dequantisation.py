@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hycal.encoders.graph_outputs import keep_output
 from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
@@ -46,18 +47,10 @@ def dequantise(model: onnx.ModelProto, *, output: str) -> onnx.ModelProto:
     graph = _Graph(result.graph)
     for product in [node for node in result.graph.node if node.op_type == "MatMulInteger"]:
         graph.replace(product)
-    keep = [value for value in result.graph.output if value.name == output]
-    if not keep:
-        raise HyCalError(
-            f"The graph has the outputs {[value.name for value in model.graph.output]}; expected {output!r} among them."
-        )
-    del result.graph.output[:]
-    result.graph.output.extend(keep)
-    _prune(result.graph)
+    result = keep_output(result, output=output)
     left = sorted({node.op_type for node in result.graph.node} & _QUANTISED)
     if left:
         raise HyCalError(f"The graph still holds {left} after the rewrite; expected plain float32 products.")
-    onnx.checker.check_model(result)
     return result
 
 
@@ -122,19 +115,3 @@ class _Graph:
             found = [user.op_type for user in users]
             raise HyCalError(f"The result of {node.name!r} goes to {found}; expected one {op_type}.")
         return users[0]
-
-
-def _prune(graph: onnx.GraphProto) -> None:
-    """Remove the nodes and tensors that no output needs."""
-    needed = {value.name for value in graph.output}
-    kept = []
-    for node in reversed(graph.node):
-        if needed.intersection(node.output):
-            kept.append(node)
-            needed.update(node.input)
-    del graph.node[:]
-    graph.node.extend(reversed(kept))
-    stored = [tensor for tensor in graph.initializer if tensor.name in needed]
-    del graph.initializer[:]
-    graph.initializer.extend(stored)
-    del graph.value_info[:]

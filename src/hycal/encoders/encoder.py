@@ -103,8 +103,8 @@ class TowerEncoder:
         self.preprocessing = preprocessing
         self.has_text = towers.text is not None
         self.backend = backend
-        self._towers = towers
-        self._no_text = no_text
+        self.towers = towers
+        self.no_text = no_text
 
     @property
     def preprocess(self) -> Callable[[Image.Image], Floats]:
@@ -130,13 +130,13 @@ class TowerEncoder:
             )
         if not len(batch):
             return self._nothing()
-        return self._checked(self._towers.image(np.ascontiguousarray(batch, dtype=np.float32)))
+        return self._checked(self.towers.image(np.ascontiguousarray(batch, dtype=np.float32)))
 
     def encode_texts(self, texts: Sequence[str]) -> Floats:
         """Return (n, d) unit embeddings of texts, or raise a HyCalError that names the missing files."""
-        tower = self._towers.text
+        tower = self.towers.text
         if tower is None:
-            raise HyCalError(self._no_text)
+            raise HyCalError(self.no_text)
         parts = [texts[at : at + _TEXTS_AT_ONCE] for at in range(0, len(texts), _TEXTS_AT_ONCE)]
         return np.concatenate([self._nothing(), *(self._checked(tower(part)) for part in parts)])
 

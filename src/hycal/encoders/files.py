@@ -74,7 +74,7 @@ def encoder_dir(spec: EncoderSpec, *, backend: Backend = "onnx") -> Path:
     """Return the folder of the files of `spec` for a back end."""
     if spec.kind == "bundled":
         return Path(str(resources.files("hycal.encoders"))) / "weights"
-    return cache_dir() / "encoders" / (spec.name if backend in ON_GRAPHS else f"{spec.name}@{backend}")
+    return cache_dir() / "encoders" / (spec.plain_name if backend in ON_GRAPHS else f"{spec.plain_name}@{backend}")
 
 
 def repository(spec: EncoderSpec, *, backend: Backend = "onnx") -> str | None:
@@ -84,9 +84,15 @@ def repository(spec: EncoderSpec, *, backend: Backend = "onnx") -> str | None:
 
 def layouts(spec: EncoderSpec, *, backend: Backend = "onnx") -> list[Layout]:
     """Return the sets of files from which `backend` can load `spec`, the preferred one first."""
+    checkpoints = {name: _without_texts(spec, layout) for name, layout in CHECKPOINTS.items()}
     if backend not in ON_GRAPHS:
-        return [CHECKPOINTS[backend]]
-    return [spec.files, *(CHECKPOINTS.values() if spec.kind == "hub" else ())]
+        return [checkpoints[backend]]
+    return [spec.files, *(checkpoints.values() if spec.kind == "hub" else ())]
+
+
+def _without_texts(spec: EncoderSpec, layout: Layout) -> Layout:
+    """Return `layout` without a tokenizer for an encoder of images only."""
+    return {role: name for role, name in layout.items() if role != "tokenizer" or spec.has_text}
 
 
 def locate(spec: EncoderSpec, *, weights: Path | None = None, backend: Backend = "onnx") -> Located:

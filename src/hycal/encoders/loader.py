@@ -8,10 +8,21 @@ import importlib.util
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from hycal.encoders.catalog import ON_GRAPHS, Backend, EncoderSpec, find_encoder
+from hycal.encoders.augmentation import AugmentedEncoder
+from hycal.encoders.catalog import (
+    AUGMENTED_BY,
+    JOINED_BY,
+    ON_GRAPHS,
+    Backend,
+    EncoderSpec,
+    find_encoder,
+    find_parts,
+)
+from hycal.encoders.combined import CombinedEncoder
 from hycal.encoders.encoder import Rows, TowerEncoder, Towers
 from hycal.encoders.files import Located, locate, missing_message, require
 from hycal.encoders.onnx_backend import IMAGES, Graph, image_tower, text_tower
@@ -32,15 +43,17 @@ def load_encoder(
     backend: Backend | None = None,
     threads: int | None = None,
     like: str | None = None,
-) -> TowerEncoder:
+) -> TowerEncoder | CombinedEncoder:
     """Return the encoder `name`.
 
     Parameters
     ----------
     name : str
-        An entry of the encoder table, see `list_encoders`.
+        An entry of the encoder table, see `list_encoders`, or several joined by "+": their unit vectors side by side.
+        NAME:flip and NAME:crops average the rows of an image and its mirror image, or of five crops.
     weights : path, optional
-        A folder, or a file, with the weights. The default is the user's cache, which `hycal encoders get` fills.
+        A folder, or a file, with the weights of one encoder. The default is the user's cache, which `hycal encoders
+        get` fills.
     backend : {"onnx", "openvino", "transformers", "open_clip"}, optional
         The library that runs the towers. The last two need the extra `torch`, and use a GPU if there is one. By
         default OpenVINO for an entry that can use it, where it is installed and agrees with the golden vectors, and
@@ -62,7 +75,33 @@ def load_encoder(
     >>> load_encoder("builtin").dimension
     512
     """
+    specs = find_parts(name)
+    if len(specs) == 1:
+        return load_tower(specs[0].name, weights=weights, backend=backend, threads=threads, like=like)
+    if weights is not None:
+        raise HyCalError(
+            f"--weights has the files of one encoder, and {name!r} names {len(specs)}. Install each of them: `hycal "
+            "encoders get NAME --weights PATH`; then leave --weights out."
+        )
+    likes = [None] * len(specs) if like is None else like.split(JOINED_BY)
+    pairs = zip(specs, likes, strict=True)
+    return CombinedEncoder([load_tower(spec.name, backend=backend, threads=threads, like=own) for spec, own in pairs])
+
+
+def load_tower(
+    name: str,
+    *,
+    weights: str | os.PathLike[str] | None = None,
+    backend: Backend | None = None,
+    threads: int | None = None,
+    like: str | None = None,
+) -> TowerEncoder:
+    """Return the encoder of one entry of the table; parameters as `load_encoder`."""
     spec = find_encoder(name)
+    if spec.augmentation is not None:
+        like = None if like is None else like.removesuffix(f"{AUGMENTED_BY}{spec.augmentation}")
+        plain = load_tower(spec.plain_name, weights=weights, backend=backend, threads=threads, like=like)
+        return AugmentedEncoder(plain, spec.augmentation)
     _check_backend(spec, backend)
     files = backend or "onnx"
     located = require(
@@ -171,12 +210,12 @@ def _identity(spec: EncoderSpec, hashes: dict[str, str], verified: set[str]) -> 
     bytes of the graph also depend on the version of the onnx package, but its embeddings do not. This holds only for a
     file that `install` wrote and recorded. Any other file counts with its own hash.
     """
-    if spec.wheel is None:
+    if spec.wheel is None or spec.wheel.rewrite is None:
         return hashes
     if hashes["image"] == spec.wheel.sha256:
         raise HyCalError(
-            f"The weights given for {spec.name!r} are {Path(spec.wheel.member).name} as it comes, whose quantised "
-            "activations destroy the embeddings; expected the rewritten graph. Make it first: "
+            f"The weights given for {spec.name!r} are {Path(spec.wheel.member).name} as it comes, which gives no "
+            f"usable embeddings; expected the rewritten graph ({spec.wheel.rewrite}). Make it first: "
             f"`hycal encoders get {spec.name} --weights FILE`, then leave --weights out."
         )
     return {"image": spec.wheel.sha256, "rewrite": spec.wheel.rewrite} if "image" in verified else hashes
@@ -214,17 +253,7 @@ def _towers(spec: EncoderSpec, located: Located, backend: Backend, threads: int 
 
         return torch_towers(located, backend=backend)
     if "weights" in located.found:
-        from hycal.encoders.checkpoint import read_checkpoint
-        from hycal.encoders.clip_graph import image_graph, text_graph
-
-        checkpoint = read_checkpoint(located.found["config"], located.found["weights"])
-        tokenizer = ClipTokenizer(located.found["tokenizer"], context=checkpoint.context)
-        texts = Graph(text_graph(checkpoint), output="text_embeds", threads=threads)
-        images = Graph(image_graph(checkpoint), output=IMAGES, threads=threads)
-        files = located.found["config"], located.found["weights"]
-        return Towers(
-            image_tower(images), text_tower(texts, tokenizer), graph=lambda: image_graph(read_checkpoint(*files))
-        )
+        return _built_towers(spec, located, threads)
     image = _image_tower(spec, located.found["image"], backend, threads)
     file = located.found["image"].read_bytes if backend == "onnx" else None
     source = located if "text" in located.found else _borrowed_text(spec)
@@ -232,6 +261,24 @@ def _towers(spec: EncoderSpec, located: Located, backend: Backend, threads: int 
         return Towers(image, None, graph=file)
     graph = Graph(source.found["text"], output="text_embeds", threads=threads)
     return Towers(image, text_tower(graph, ClipTokenizer(source.found["tokenizer"])), graph=file)
+
+
+def _built_towers(spec: EncoderSpec, located: Located, threads: int | None) -> Towers:
+    """Return the towers of a checkpoint, as graphs that are built from its tensors."""
+    from hycal.encoders.checkpoint_reader import read_checkpoint
+    from hycal.encoders.clip_graph import image_graph, text_graph
+
+    found = located.found
+    read = partial(read_checkpoint, found["config"], found["weights"], size=spec.preprocessing.size)
+    checkpoint = read()
+    image = image_tower(Graph(image_graph(checkpoint), output=IMAGES, threads=threads))
+    towers = Towers(image, None, graph=lambda: image_graph(read()))
+    text = checkpoint.text
+    if text is None or "tokenizer" not in found:
+        return towers
+    tokenizer = ClipTokenizer(found["tokenizer"], context=text.context, padding=text.padding, case=text.case)
+    graph = Graph(text_graph(checkpoint, text), output="text_embeds", threads=threads)
+    return replace(towers, text=text_tower(graph, tokenizer))
 
 
 def _image_tower(spec: EncoderSpec, graph: Path, backend: Backend, threads: int | None) -> Callable[[Floats], Rows]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from hycal.encoders.catalog import Backend, EncoderSpec, find_encoder
 from hycal.encoders.files import encoder_dir, locate, missing_message
 from hycal.encoders.golden import check_golden, has_golden
-from hycal.encoders.loader import default_backend, load_encoder
+from hycal.encoders.loader import default_backend, load_tower
 from hycal.errors import HyCalError
 
 _EXTRAS = {
@@ -59,7 +59,7 @@ def try_out(status: EncoderStatus) -> EncoderStatus:
     if not status.ready:
         return status
     try:
-        encoder = load_encoder(status.spec.name)
+        encoder = load_tower(status.spec.name)
         if has_golden(status.spec.name):
             cosine = check_golden(encoder, tolerance=status.spec.tolerance)
             detail = f"works: agrees with its golden vectors (cosine {cosine:.4f})"
@@ -75,7 +75,7 @@ def try_out(status: EncoderStatus) -> EncoderStatus:
 def _refusal(status: EncoderStatus) -> str:
     """Return why the first choice of a back end was not taken."""
     try:
-        load_encoder(status.spec.name, backend=status.backend)
+        load_tower(status.spec.name, backend=status.backend)
     except HyCalError as error:
         return str(error)
     return f"{status.backend} was not taken the first time"
@@ -90,6 +90,6 @@ def missing_packages() -> dict[str, list[str]]:
 
 def _text(spec: EncoderSpec) -> str:
     if spec.space is None:
-        return "no" if spec.kind == "bundled" else "yes"
+        return "yes" if spec.has_text else "no"
     other = locate(find_encoder(spec.space))
     return f"yes, of {spec.space}" if {"text", "tokenizer"} <= other.found.keys() else f"needs {spec.space}"

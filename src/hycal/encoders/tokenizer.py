@@ -1,9 +1,10 @@
-"""The tokenizer of CLIP, with the `tokenizers` package."""
+"""The tokenizer of CLIP and of SigLIP 2, with the `tokenizers` package."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,10 @@ class ClipTokenizer:
         A `tokenizer.json`.
     context : int
         Length of every row; a longer text is truncated and still ends with the end token.
+    padding : str
+        The token that fills a row: the end token for CLIP.
+    case : {"kept", "lower"}
+        Whether the text is changed to lower case before anything else. CLIP's file does so itself.
 
     Notes
     -----
@@ -32,7 +37,9 @@ class ClipTokenizer:
     exported graphs may search for the position of the largest id, which is the end token.
     """
 
-    def __init__(self, path: Path, *, context: int = 77) -> None:
+    def __init__(
+        self, path: Path, *, context: int = 77, padding: str = _END, case: Literal["kept", "lower"] = "kept"
+    ) -> None:
         tokenizers = load_extra("tokenizers", extra="clip", why="Encoding texts")
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
@@ -40,13 +47,16 @@ class ClipTokenizer:
             raise HyCalError(
                 f"{path} is not a tokenizer file: {error}. Expected the tokenizer.json of the model; get it again."
             ) from None
-        end = self._tokenizer.token_to_id(_END)
+        end = self._tokenizer.token_to_id(padding)
         if end is None:
-            raise HyCalError(f"{path} has no token {_END!r}; expected the tokenizer of a CLIP model.")
+            raise HyCalError(f"{path} has no token {padding!r}; expected the tokenizer of this model.")
+        if case == "lower":
+            steps = [tokenizers.normalizers.Lowercase(), self._tokenizer.normalizer]
+            self._tokenizer.normalizer = tokenizers.normalizers.Sequence([step for step in steps if step is not None])
         self.end: int = end
         self.context = context
         self._tokenizer.enable_truncation(max_length=context)
-        self._tokenizer.enable_padding(length=context, pad_id=end, pad_token=_END)
+        self._tokenizer.enable_padding(length=context, pad_id=end, pad_token=padding)
 
     def encode(self, texts: Sequence[str]) -> Ids:
         """Return the (n, context) token ids."""

@@ -10,30 +10,35 @@ from dataclasses import dataclass
 from typing import Any
 
 from hycal.encoders.catalog import Backend
+from hycal.encoders.checkpoint_reader import read_text_shape
 from hycal.encoders.encoder import Rows, Towers
 from hycal.encoders.files import Located
 from hycal.encoders.tokenizer import ClipTokenizer
 from hycal.extras import load_extra
+from hycal.validation import Floats
 
 
 @dataclass(frozen=True)
 class _TorchModel:
-    """The towers of a model of either library, as functions on tensors, and the length of its texts."""
+    """The towers of a model of either library, as functions on tensors."""
 
     image: Callable[[Any], Any]
     text: Callable[[Any], Any]
-    context: int
 
 
 def torch_towers(located: Located, *, backend: Backend) -> Towers:
     """Return the towers of the checkpoint in `located` on the torch library `backend`."""
     load_extra("torch", extra="torch", why=f"The back end {backend}")
     model = _LOADERS[backend](located)
-    tokenizer = ClipTokenizer(located.found["tokenizer"], context=model.context)
-    return Towers(
-        image=lambda pixels: _run(model.image, pixels),
-        text=lambda texts: _run(model.text, tokenizer.encode(texts)),
-    )
+
+    def image(pixels: Floats) -> Rows:
+        return _run(model.image, pixels)
+
+    shape = read_text_shape(located.found["config"], located.found["weights"])
+    if shape is None or "tokenizer" not in located.found:
+        return Towers(image, None)
+    tokenizer = ClipTokenizer(located.found["tokenizer"], context=shape.context, padding=shape.padding, case=shape.case)
+    return Towers(image, lambda texts: _run(model.text, tokenizer.encode(texts)))
 
 
 def _run(tower: Callable[[Any], Any], values: Any) -> Rows:
@@ -53,22 +58,24 @@ def _device() -> str:
 
 def _transformers(located: Located) -> _TorchModel:
     library = load_extra("transformers", extra="torch", why="The back end transformers")
-    model = library.CLIPModel.from_pretrained(str(located.folder), local_files_only=True).eval().to(_device())
+    model = library.AutoModel.from_pretrained(str(located.folder), local_files_only=True).eval().to(_device())
 
     def image(pixels: Any) -> Any:
-        return model.visual_projection(model.vision_model(pixel_values=pixels).pooler_output)
+        pooled = getattr(model, "vision_model", model)(pixel_values=pixels).pooler_output
+        return model.visual_projection(pooled) if hasattr(model, "visual_projection") else pooled
 
     def text(ids: Any) -> Any:
-        return model.text_projection(model.text_model(input_ids=ids).pooler_output)
+        pooled = model.text_model(input_ids=ids).pooler_output
+        return model.text_projection(pooled) if hasattr(model, "text_projection") else pooled
 
-    return _TorchModel(image, text, model.config.text_config.max_position_embeddings)
+    return _TorchModel(image, text)
 
 
 def _open_clip(located: Located) -> _TorchModel:
     library = load_extra("open_clip", extra="torch", why="The back end open_clip")
     # The configuration in the folder says whether the model uses quick_gelu; the name of the architecture does not.
     model = library.create_model(f"local-dir:{located.folder}").eval().to(_device())
-    return _TorchModel(model.encode_image, model.encode_text, int(model.context_length))
+    return _TorchModel(model.encode_image, model.encode_text)
 
 
 _LOADERS: dict[str, Callable[[Located], _TorchModel]] = {"transformers": _transformers, "open_clip": _open_clip}

@@ -30,7 +30,7 @@ from hycal.base import IncrementalClassifier
 from hycal.pile.distances import canonical_order
 from hycal.state.records import Records
 from hycal.uncertainty.unknown import check_share, rejected
-from hycal.validation import Doubles, Floats, check_samples
+from hycal.validation import Doubles, Floats, check_samples, unit_queries
 
 ERROR = 0.05  # share of images of learned classes that may be called unknown
 _LEAST = 3  # images of a group
@@ -106,7 +106,8 @@ def _by_size(groups: Groups) -> Groups:
 
 def _new_groups(rows: Floats, classifier: IncrementalClassifier, error: float) -> Groups:
     familiarity = classifier.familiarity_
-    found = np.concatenate([familiarity(rows[at : at + _AT_ONCE]) for at in range(0, len(rows), _AT_ONCE)])
+    queries = classifier.check_queries(rows)
+    found = np.concatenate([familiarity(queries[at : at + _AT_ONCE]) for at in range(0, len(rows), _AT_ONCE)])
     strange = np.flatnonzero(rejected(found, familiarity.threshold(error)))
     groups = np.full(len(rows), -1, np.intp)
     if len(strange) < _LEAST:
@@ -179,7 +180,7 @@ class _LearnedSpace:
     def of(cls, records: Records, strange: Doubles) -> _LearnedSpace:
         """Return the space of learned classes; `strange` is the mean of the images that fit none."""
         records.check_samples("compare groups with learned images")
-        samples = [record.samples.rows.astype(np.float64) for record in records.ordered]
+        samples = [unit_queries(record.samples.rows).astype(np.float64) for record in records.ordered]
         deviations = np.concatenate([own - own.mean(axis=0) for own in samples])
         v, d = len(deviations) - len(samples), records.width
         scatter, share = deviations.T @ deviations / max(v, 1), d / (v + d)

@@ -46,7 +46,7 @@ def unlike_anything(rows: Floats, classifier: IncrementalClassifier, *, error: f
     familiarity = classifier.familiarity_
     if not len(familiarity.held_out) or not len(rows):
         return np.zeros(len(rows), bool)
-    return rejected(familiarity(rows), familiarity.threshold(error))
+    return rejected(familiarity(classifier.check_queries(rows)), familiarity.threshold(error))
 
 
 def small_picture(picture: Image.Image) -> Floats:

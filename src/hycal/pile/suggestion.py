@@ -26,7 +26,7 @@ from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
 from hycal.pile.distances import canonical_order, mean_distance, near_distance
 from hycal.uncertainty.unknown import rejected
-from hycal.validation import Doubles, Floats, check_samples
+from hycal.validation import Doubles, Floats, check_samples, unit_queries
 
 _CROWD = 8192  # images that are looked at, two by two
 _REACH = 0.3  # T, as a share of the mean distance
@@ -61,7 +61,7 @@ def suggest(X: npt.ArrayLike, most: int, classifier: IncrementalClassifier | Non
     learned = None if classifier is None or not classifier.records_.by_label else classifier
     rows = check_samples(X, width=None if learned is None else learned.records_.width, owner="suggest")
     order = canonical_order(rows)
-    weights = np.ones(len(rows)) if learned is None else _doubt(learned, rows)[order]
+    weights = np.ones(len(rows)) if learned is None else _doubt(learned, learned.check_queries(rows))[order]
     crowd = _drawn(weights, max(_CROWD, min(2 * most, len(rows))))
     x = rows[order][crowd]
     w = np.ones(len(x)) if len(x) < len(rows) else weights  # what was drawn by its weight has it in its number
@@ -69,7 +69,7 @@ def suggest(X: npt.ArrayLike, most: int, classifier: IncrementalClassifier | Non
     if learned is not None:
         learned.records_.check_samples("say which images are unlike the learned ones")
         for record in learned.records_.ordered:
-            covering.cover(record.samples.rows)
+            covering.cover(unit_queries(record.samples.rows))  # as a whole: with views, each part is a unit vector
     return order[crowd[covering.pick(most)]]
 
 

@@ -16,7 +16,8 @@ from hycal.project.labels import class_label, split_label
 from hycal.project.lookup import Target, find, find_class
 from hycal.project.methods import DEFAULT_METHOD, empty_state
 from hycal.project.project import Project, ReadOnlyProject, load
-from hycal.project.state import LENGTH, UNDO_DEPTH, HistoryEntry, Space, State, lost_images
+from hycal.project.space import Space
+from hycal.project.state import LENGTH, UNDO_DEPTH, HistoryEntry, State, lost_images
 from hycal.storage.locks import LockedError
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,9 +150,16 @@ def _calibration(state: State, given: Calibration | None) -> Calibration:
     return state.classifier.calibration_ if given is None else given
 
 
-def nearest(query: Floats, label: Label, class_: ClassExamples, most: int) -> tuple[Neighbour, ...]:
-    """Return the `most` examples of a class with the largest cosine to a unit query."""
-    similarities = class_.rows @ query
+def nearest(
+    query: Floats, label: Label, class_: ClassExamples, most: int, views: Sequence[slice]
+) -> tuple[Neighbour, ...]:
+    """Return the `most` examples of a class with the largest cosine to a query; of several views, the mean of them.
+
+    Views that the query or the example lacks do not count.
+    """
+    parts = [class_.rows[:, view] @ query[view] for view in views]
+    both = [class_.rows[:, view].any(axis=1) & query[view].any() for view in views]
+    similarities = np.sum(parts, axis=0) / np.maximum(np.sum(both, axis=0), 1)
     order = np.argsort(-similarities, kind="stable")[:most]
     return tuple(Neighbour(label, float(similarities[number]), class_.examples[number]) for number in order)
 
@@ -160,12 +167,13 @@ def nearest(query: Floats, label: Label, class_: ClassExamples, most: int) -> tu
 def _evidence(state: State, queries: Floats, row: int, column: int, found: ScoreParts | None) -> Evidence:
     label = state.labels[column]
     class_ = state.classes[label]
-    neighbours = nearest(queries[row], label, class_, NEIGHBOURS)
+    neighbours = nearest(queries[row], label, class_, NEIGHBOURS, state.space.columns)
     if found is None:
         return Evidence(class_.count, neighbours)
+    encoders = {f"view {number}": part.name for number, part in enumerate(state.space.parts, start=1)}
     parts = tuple(
         EvidencePart(
-            part.name,
+            encoders.get(part.name) or part.name,
             float(part.share[row, column]),
             None if part.measure is None else float(part.measure[row, column]),
             None if part.weight is None else float(part.weight[column]),

@@ -14,10 +14,8 @@ from hycal.errors import HyCalError
 from hycal.project.examples import ClassExamples, Example
 from hycal.project.labels import check_class_name, check_length, check_name, class_label, split_label
 from hycal.project.lookup import Target, own_labels
-from hycal.project.state import (
-    Changes,
-    State,
-)
+from hycal.project.space import Space
+from hycal.project.state import Changes, State
 from hycal.state.steps import Step
 from hycal.validation import Floats, Label, ModelKind, check_label, check_mergeable, check_one_kind, normal_name
 
@@ -169,12 +167,13 @@ def changed(
     *,
     memo: Mapping[str, object] | None = None,
     method: IncrementalClassifier | None = None,
+    space: Space | None = None,
 ) -> Change:
-    """Return the state with some classes, and the method, replaced, and a history entry and a receipt about it."""
+    """Return the state with some classes, method and space replaced, and a history entry and a receipt about it."""
     if not changes and method is None:
         return state, replace(unchanged(state, action, what), skipped=tuple(skipped))
     check_one_kind(label for label, class_ in {**state.classes, **changes}.items() if class_ is not None)
-    following = state.with_classes(changes, memo=memo, method=method)
+    following = state.with_classes(changes, memo=memo, method=method, space=space)
     recorded = state.with_entry(following, changes, action=action, what=what)
     receipt = Receipt(action, what, state.hash, following.hash, counts, tuple(skipped), touched=tuple(changes))
     return recorded, replace(receipt, change=recorded.history[-1].id)
@@ -221,10 +220,14 @@ def check_rows(state: State, examples: Sequence[Example]) -> None:
     for example in examples:
         row = example.row
         sound = row.dtype == np.float32 and row.shape == (state.space.dimension,)
-        if not sound or not abs(float(row @ row) - 1.0) < _UNIT:  # `not <` also refuses NaN
+        lengths = [float(row[part] @ row[part]) for part in state.space.columns] if sound else []
+        unit = [abs(length - 1.0) < _UNIT for length in lengths]  # NaN is not
+        whole = all(one or (length == 0.0 and any(unit)) for one, length in zip(unit, lengths, strict=True))
+        if not sound or not whole:
+            views = "" if state.space.views is None else f", unit vectors of {state.space.views} side by side or zeros"
             raise HyCalError(
                 f"{example.name or 'An image'} has an embedding of type {row.dtype} and shape {row.shape}; expected a "
-                f"unit float32 vector of {state.space.dimension} numbers. Embed it with {state.space.name!r}."
+                f"unit float32 vector of {state.space.dimension} numbers{views}. Embed it with {state.space.name!r}."
             )
 
 

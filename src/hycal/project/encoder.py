@@ -6,28 +6,35 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hycal.embedding.store import space_fingerprint
+from hycal.encoders.catalog import JOINED_BY
+from hycal.encoders.combined import CombinedEncoder, MissingEncoder
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project.labels import split_label
-from hycal.project.state import Space, State
-from hycal.validation import Floats, Label, unit_rows
+from hycal.project.space import Space
+from hycal.project.state import State
+from hycal.validation import Floats, Label, unit_views
 
 _PROMPT = "a photo of a {}."
 
 
 def encoder_space(encoder: Encoder) -> Space:
     """Return the space that an encoder embeds into."""
-    return Space(encoder.name, space_fingerprint(encoder), encoder.dimension)
+    views = encoder.views if isinstance(encoder, CombinedEncoder) else None
+    return Space(encoder.name, space_fingerprint(encoder), encoder.dimension, views)
 
 
 def encoder_of(state: State, name: str | None, weights: Path | None, *, threads: int | None = None) -> Encoder:
     """Load the encoder that a project was learned with; refuse another one.
 
+    Of a project with views, a part that cannot be loaded is a `MissingEncoder`: its view is missing in new rows.
+
     Parameters
     ----------
     state : State
     name : str or None
-        The encoder that the user asked for; None for the one that the project names.
+        The encoder that the user asked for; None for the one that the project names. Of a project with views, some of
+        its parts are enough.
     weights : Path or None
         Where its weights are; by default in their usual place.
     threads : int, optional
@@ -41,21 +48,70 @@ def encoder_of(state: State, name: str | None, weights: Path | None, *, threads:
             "This model does not say which encoder made its embeddings. Name it: --encoder NAME; "
             "`hycal encoders list` shows them."
         )
-    if own and name and name.lower() != own.lower():
+    known, asked = _parts(own), _parts(name or own)
+    if own and not asked <= known:
         raise HyCalError(
             f"This model was learned with encoder {own!r}, so {name!r} cannot be used with it: their embeddings "
             f"cannot be compared. Leave --encoder out, or learn the images again into a new model."
         )
-    like = (state.space.fingerprint or "").partition("/")[0]  # without the version of the decoder
-    encoder = load_encoder(name or own, weights=weights, like=like, threads=threads)
+    if own and state.space.views is not None:
+        encoder: Encoder = _load_parts(state.space, None if name is None else asked, weights, threads)
+    else:
+        like = (state.space.fingerprint or "").partition("/")[0]  # without the version of the decoder
+        encoder = load_encoder(name or own, weights=weights, like=like, threads=threads)
     check_encoder(state, encoder)
     return encoder
+
+
+def encoder_or_reason(state: State) -> tuple[Encoder | None, str]:
+    """Return the encoder of a project, or None and the reason why it cannot be used here."""
+    try:
+        return encoder_of(state, None, None), ""
+    except HyCalError as problem:
+        return None, str(problem)
+
+
+def _parts(name: str) -> set[str]:
+    return {part.strip().lower() for part in name.split(JOINED_BY)}
+
+
+def _load_parts(space: Space, asked: set[str] | None, weights: Path | None, threads: int | None) -> CombinedEncoder:
+    """Load the parts of a combined encoder. Those that were asked for by name must be there."""
+    from hycal.encoders.loader import load_tower
+
+    if weights is not None and len(asked or space.parts) > 1:
+        raise HyCalError(
+            f"--weights has the files of one encoder, and {space.name!r} has {len(space.parts)}. Name the one that "
+            "they are for: --encoder NAME."
+        )
+    found: list[Encoder | MissingEncoder] = []
+    for part in space.parts:
+        like = (part.fingerprint or "").partition("/")[0]
+        try:
+            if asked is not None and part.name.lower() not in asked:
+                found.append(MissingEncoder(part.name, part.dimension, like, "It is left out by --encoder."))
+            else:
+                found.append(load_tower(part.name, weights=weights, like=like, threads=threads))
+        except HyCalError as problem:
+            if asked is not None:
+                raise
+            found.append(MissingEncoder(part.name, part.dimension, like, str(problem)))
+    return CombinedEncoder(found)
+
+
+def missing_views(encoder: Encoder) -> dict[str, str]:
+    """Return the views that the rows of an encoder lack here, each with the reason."""
+    missing = encoder.missing if isinstance(encoder, CombinedEncoder) else ()
+    return {part.name: part.reason for part in missing}
 
 
 def check_encoder(state: State, encoder: Encoder) -> None:
     """Refuse an encoder whose embeddings cannot be compared with those in the project."""
     here, theirs = state.space, encoder_space(encoder)
-    if here.fingerprint not in (None, theirs.fingerprint, encoder.fingerprint) or here.dimension != theirs.dimension:
+    if here.fingerprint not in (None, theirs.fingerprint, encoder.fingerprint) or (here.dimension, here.views) != (
+        theirs.dimension,
+        theirs.views,
+    ):
         raise HyCalError(
             f"This model was learned in the space {here.fingerprint!r} of encoder {here.name!r} ({here.dimension} "
             f"numbers), and {theirs.name!r} here gives {theirs.fingerprint!r} ({theirs.dimension} numbers). Their "
@@ -70,4 +126,5 @@ def text_embeddings(labels: Iterable[Label], encoder: Encoder) -> dict[str, Floa
     if not encoder.has_text or not wanted:
         return {}
     prompts = [_PROMPT.format(split_label(label)[1].replace("_", " ")) for label in wanted]
-    return dict(zip(wanted, unit_rows(encoder.encode_texts(prompts)), strict=True))
+    rows = unit_views(encoder.encode_texts(prompts), encoder_space(encoder).views)
+    return dict(zip(wanted, rows, strict=True))

@@ -20,7 +20,8 @@ from hycal.base import IncrementalClassifier
 from hycal.classifiers.loader import model_of, named_method
 from hycal.errors import ModelFileError
 from hycal.project.examples import ClassExamples, Example
-from hycal.project.state import History, HistoryEntry, Space, State, Undo
+from hycal.project.space import Space
+from hycal.project.state import History, HistoryEntry, State, Undo
 from hycal.state.records import Records
 from hycal.storage.codec import content_of, unit_matrix
 from hycal.storage.model_file import Content
@@ -38,17 +39,46 @@ def project_content(state: State) -> Content:
     pool = Pool(list(state.examples), [text for text in texts if text is not None])
     live, live_texts = len(pool.examples), len(pool.texts)
     history = [_entry_json(entry, pool) for entry in state.history]
-    retired = [example.row for example in pool.examples[live:]]
     width = state.space.dimension
     return Content(
         manifest={**model.manifest, "project": _project_json(state, history)},
         tensors={
             **model.tensors,
             **pack_provenance(pool.examples),
-            "project.retired_samples": stack_rows(retired, width),
-            "project.retired_texts": stack_rows(pool.texts[live_texts:], width),
+            **_retired(_SAMPLES, [example.row for example in pool.examples[live:]], width),
+            **_retired(_TEXTS, pool.texts[live_texts:], width),
         },
     )
+
+
+_SAMPLES, _TEXTS = "project.retired_samples", "project.retired_texts"
+
+
+def _retired(name: str, rows: Sequence[Floats], width: int) -> dict[str, npt.NDArray[Any]]:
+    """Return the rows of undo data as a tensor. Rows from before a change of views have a width of their own.
+
+    Then all are padded with zeros to the widest, and a second tensor has their widths.
+    """
+    widths = [len(row) for row in rows]
+    if set(widths) <= {width}:
+        return {name: stack_rows(rows, width)}
+    padded = np.zeros((len(rows), max(widths)), np.float32)
+    for place, row in zip(padded, rows, strict=True):
+        place[: len(row)] = row
+    return {name: padded, f"{name}.widths": np.array(widths, np.int64)}
+
+
+def _unpack_retired(tensors: Mapping[str, npt.NDArray[Any]], name: str, views: tuple[int, ...] | None) -> list[Floats]:
+    """Return the rows that `_retired` packed. The hash of the model that an undo makes checks those of other widths."""
+    samples = tensors["samples"]
+    widths = tensors.get(f"{name}.widths")
+    if widths is None:
+        return list(unit_matrix(tensors.get(name, samples[:0]), name, width=samples.shape[1], views=views))
+    rows = tensors[name]
+    sound = rows.dtype == np.float32 and rows.ndim == 2 and widths.dtype == np.int64 and widths.shape == rows.shape[:1]
+    if not sound or not np.isfinite(rows).all() or np.any((widths < 1) | (widths > rows.shape[1])):
+        raise ValueError(f"{name} and its widths do not fit together")
+    return [row[:width] for row, width in zip(rows, widths.tolist(), strict=True)]
 
 
 def _project_json(state: State, history: list[dict[str, Any]]) -> dict[str, Any]:
@@ -71,6 +101,8 @@ def _entry_json(entry: HistoryEntry, pool: Pool) -> dict[str, Any]:
         method = entry.undo.method
         if method is not None:
             plain["undo"]["method"] = [type(method).__name__, method.stored_parameters]
+        if entry.undo.space is not None:
+            plain["undo"]["space"] = [entry.undo.space.name, entry.undo.space.fingerprint, entry.undo.space.dimension]
     return plain
 
 
@@ -90,7 +122,7 @@ def state_of(content: Content) -> State:
         pool = _pool(content, classifier.views)
         classes = _live(records, pool)
         history = _history(project.get("history", []), pool, version, classifier)
-        state = State(classifier, classes, Space(name, classifier.encoder_, width), history, version)
+        state = State(classifier, classes, Space(name, classifier.encoder_, width, classifier.views), history, version)
     except ModelFileError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -114,21 +146,14 @@ def _history(
     history = tuple(_entry_of(plain, pool, first + at) for at, plain in enumerate(entries))
     undone = [entry.undo for entry in history if entry.undo is not None]
     check_one_kind([*classifier.records_.labels, *(label for undo in undone for label in undo.classes)])
-    for undo in undone:
-        if undo.method is not None:
-            undo.method.encoder_ = classifier.encoder_
     return history
 
 
-def _pool(content: Content, views: Sequence[int] | None) -> Pool:
+def _pool(content: Content, views: tuple[int, ...] | None) -> Pool:
     """Return the learned examples and texts, then those of the undo data, in the order of the file."""
     tensors = content.tensors
-    samples, texts = tensors["samples"], tensors["texts"]
-    retired, retired_texts = (
-        unit_matrix(tensors.get(name, samples[:0]), name, width=samples.shape[1], views=views)
-        for name in ("project.retired_samples", "project.retired_texts")
-    )
-    return Pool(unpack_examples([*samples, *retired], tensors), [*texts, *retired_texts])
+    retired, retired_texts = (_unpack_retired(tensors, name, views) for name in (_SAMPLES, _TEXTS))
+    return Pool(unpack_examples([*tensors["samples"], *retired], tensors), [*tensors["texts"], *retired_texts])
 
 
 def _live(records: Records, pool: Pool) -> dict[Label, ClassExamples]:
@@ -152,8 +177,16 @@ def _entry_of(plain: Mapping[str, Any], pool: Pool, number: int) -> HistoryEntry
     if not isinstance(undo["memo"], dict):
         raise TypeError("the memo of an undo is not an object")
     method = named_method(*undo["method"]) if "method" in undo else None
-    found = Undo(pool.decode_classes(undo["shelves"]), undo["memo"], method)
+    space = _space(undo["space"], None if method is None else method.views) if "space" in undo else None
+    found = Undo(pool.decode_classes(undo["shelves"]), undo["memo"], method, space)
     return HistoryEntry(**values, undo=found, number=number)
+
+
+def _space(plain: Any, views: tuple[int, ...] | None) -> Space:
+    name, fingerprint, dimension = plain
+    if not isinstance(name, str) or not isinstance(fingerprint, str | None) or not _is_number(dimension):
+        raise TypeError("the space of an undo is not a name, a fingerprint and a width")
+    return Space(name, fingerprint, dimension, views)
 
 
 _KEY = 32
@@ -217,16 +250,21 @@ def _is_number(value: Any) -> bool:
 
 
 def pack_provenance(examples: Sequence[Example]) -> dict[str, npt.NDArray[Any]]:
-    """Return keys, names and thumbnails of `examples` as tensors."""
+    """Return keys, names and thumbnails of `examples` as tensors. A thumbnail that several have is stored once."""
+    first: dict[bytes, int] = {}
+    owners = [first.setdefault(example.thumbnail, number) for number, example in enumerate(examples)]
+    own = [owner == number for number, owner in enumerate(owners)]
+    shared = any(example.thumbnail and not mine for example, mine in zip(examples, own, strict=True))
     keys = b"".join(example.key or bytes(_KEY) for example in examples)
     names, name_ends = _joined([example.name.encode("utf-8", "surrogateescape") for example in examples])
-    thumbnails, thumbnail_ends = _joined([example.thumbnail for example in examples])
+    thumbnails, thumbnail_ends = _joined([e.thumbnail if mine else b"" for e, mine in zip(examples, own, strict=True)])
     return {
         "project.keys": np.frombuffer(keys, np.uint8).reshape(-1, _KEY),
         "project.names": names,
         "project.name_ends": name_ends,
         "project.thumbnails": thumbnails,
         "project.thumbnail_ends": thumbnail_ends,
+        **({"project.thumbnail_owners": np.array(owners, np.int64)} if shared else {}),
     }
 
 
@@ -239,9 +277,12 @@ def unpack_examples(rows: Sequence[Floats], tensors: Mapping[str, npt.NDArray[An
         raise ValueError("project.keys must have 32 bytes for each example")
     names = _parted(tensors, "project.names", "project.name_ends", len(rows))
     thumbnails = _parted(tensors, "project.thumbnails", "project.thumbnail_ends", len(rows))
+    owners = tensors.get("project.thumbnail_owners", np.arange(len(rows)))
+    if owners.dtype != np.int64 or owners.shape != (len(rows),) or np.any((owners < 0) | (owners >= len(rows))):
+        raise ValueError("project.thumbnail_owners must have the number of an example for each example")
     return [
-        Example(row, key.tobytes() if key.any() else b"", name.decode("utf-8", "surrogateescape"), thumbnail)
-        for row, key, name, thumbnail in zip(rows, keys, names, thumbnails, strict=True)
+        Example(row, key.tobytes() if key.any() else b"", name.decode("utf-8", "surrogateescape"), thumbnails[owner])
+        for row, key, name, owner in zip(rows, keys, names, owners.tolist(), strict=True)
     ]
 
 

@@ -16,10 +16,11 @@ from hycal.data.readers import list_images
 from hycal.data.samples import split_of
 from hycal.embedding.sources import ImageSource
 from hycal.embedding.store import Skipped
-from hycal.embedding.table import is_table, read_table
+from hycal.embedding.table import EmbeddingTable, is_table, read_table
 from hycal.errors import HyCalError
 from hycal.project.labels import class_label, split_label
 from hycal.project.lookup import class_called, own_labels
+from hycal.project.space import Space
 from hycal.project.state import State
 from hycal.validation import Floats, Label, normal_name
 
@@ -152,7 +153,7 @@ def held_out_images(source: Path, state: State, *, domain: str | None = None, ou
         Whether a manifest may name images outside its folder.
     """
     if is_table(source):
-        table = read_table(source, fingerprint=state.space.fingerprint)
+        table = _table(source, state.space)
         columns = (table.domains.tolist(), table.labels.tolist(), table.splits.tolist())
         known, left_out = _known(
             [_Row(*row) for row in zip(*columns, strict=True)], table.files.tolist(), state, source, domain
@@ -161,6 +162,15 @@ def held_out_images(source: Path, state: State, *, domain: str | None = None, ou
     images = list_images(source, outside=outside)
     known, left_out = _known(images, [image.source.name for image in images], state, source, domain)
     return HeldOutImages([images[at].source for at in known], list(known.values()), left_out)
+
+
+def _table(source: Path, space: Space) -> EmbeddingTable:
+    """Return a table of embeddings; one of a single view of a model that has several is widened to all of them."""
+    table = read_table(source)
+    for part in space.parts if space.views is not None else ():
+        if part.name and part.fingerprint == table.fingerprint:
+            return replace(table, rows=space.widened(table.rows, part.name))
+    return read_table(source, fingerprint=space.fingerprint)
 
 
 def known_label(state: State, label: str) -> Label | None:

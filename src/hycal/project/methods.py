@@ -15,7 +15,8 @@ from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
 from hycal.project.changes import Change, Receipt, describe_counts, memo_after
 from hycal.project.evaluation import Score
-from hycal.project.state import Space, State
+from hycal.project.space import Space
+from hycal.project.state import State
 from hycal.state.records import Records
 from hycal.uncertainty.cross_validation import CrossValidation, cross_validate
 
@@ -44,12 +45,25 @@ def empty_state(
     ('NCM', 0)
     """
     kind = METHODS.find(method)
-    classifier = _method(kind, {**({} if has_text else kind.without_text or {}), **(parameters or {})})
+    views = {} if space.views is None else {"views": space.views}
+    classifier = make_method(kind, {**({} if has_text else kind.without_text or {}), **views, **(parameters or {})})
     classifier.encoder_ = space.fingerprint
     return State(classifier.with_records(Records({})), {}, space)
 
 
-def _method(kind: type[IncrementalClassifier], parameters: Mapping[str, Any]) -> IncrementalClassifier:
+def has_views(kind: type[IncrementalClassifier]) -> bool:
+    """Whether a method can learn embeddings of several encoders side by side."""
+    return "views" in kind().get_params()
+
+
+def make_method(kind: type[IncrementalClassifier], parameters: Mapping[str, Any]) -> IncrementalClassifier:
+    """Return a method with these parameters, having learned nothing; both are checked."""
+    if parameters.get("views") and not has_views(kind):
+        able = [name for name in METHODS if has_views(METHODS[name])]
+        raise HyCalError(
+            f"{kind.__name__} compares embeddings of one encoder, and here there are {len(parameters['views'])} side "
+            f"by side. Use a method with views ({', '.join(able)}), or one encoder: `hycal views MODEL --drop ENCODER`."
+        )
     try:
         classifier = kind(**parameters)
     except TypeError as error:
@@ -117,6 +131,8 @@ def method_choices(state: State, *, has_text: bool) -> list[MethodChoice]:
             found.append(MethodChoice(name, "", str(error)))
             continue
         problem = "" if texts or kind.without_text is not None else "It needs an encoder that embeds class names too."
+        if state.space.views is not None and not has_views(kind):
+            problem = "It compares embeddings of one encoder, and this model has views of several."
         found.append(MethodChoice(name, (kind.__doc__ or "").strip().partition("\n")[0], problem))
     return found
 

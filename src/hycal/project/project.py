@@ -10,12 +10,13 @@ from typing import Any, NoReturn
 from hycal.base import IncrementalClassifier
 from hycal.classifiers.loader import load_classifier
 from hycal.errors import MovedOnError, ReadOnlyError
-from hycal.project import changes, reversals, sealed
+from hycal.project import changes, reversals, sealed, views
 from hycal.project.changes import Arrival, Receipt
 from hycal.project.examples import Example
 from hycal.project.journal import journal_of
 from hycal.project.lookup import find, image
 from hycal.project.methods import change_method
+from hycal.project.space import Space
 from hycal.project.state import State, lost_images
 from hycal.project.state_file import StateFile, T
 from hycal.validation import Floats
@@ -85,6 +86,14 @@ class Project(StateFile):
     def change_method(self, method: str) -> Receipt:
         """Derive the model by another method from now on; see `hycal.project.methods.change_method`."""
         return self.change(lambda state: change_method(state, method))
+
+    def add_view(self, part: Space, rows: Mapping[bytes, Floats], texts: Mapping[str, Floats] | None = None) -> Receipt:
+        """Add the view of an encoder; see `hycal.project.views.add_view`."""
+        return self.change(lambda state: views.add_view(state, part, rows, texts))
+
+    def drop_view(self, name: str) -> Receipt:
+        """Drop the view of an encoder: afterwards the model is the one that never had it."""
+        return self.change(lambda state: views.drop_view(state, name))
 
     def undo(self, *, expected: str | None = None, only_if: str | None = None) -> Receipt:
         """Reverse the last change.

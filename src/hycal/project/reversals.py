@@ -33,7 +33,9 @@ def undo(state: State, *, expected: str | None = None, when: str = "") -> Change
     if entry is None or entry.undo is None:
         raise HyCalError("There is nothing to undo: no change was made yet, or the undo data is gone.")
     _check_expected(entry, expected, "undo")
-    earlier = state.with_classes(entry.undo.classes, memo=entry.undo.memo, method=entry.undo.method)
+    earlier = state.with_classes(
+        entry.undo.classes, memo=entry.undo.memo, method=entry.undo.method, space=entry.undo.space
+    )
     if earlier.hash != entry.before:
         raise HyCalError(
             f"The undo data of {entry.action!r} is damaged: it does not lead to {entry.before}. Nothing changed."
@@ -41,7 +43,8 @@ def undo(state: State, *, expected: str | None = None, when: str = "") -> Change
     what = f"{entry.action}: {entry.what}"
     counts = {label: size_of(class_) for label, class_ in entry.undo.classes.items()}
     method = None if entry.undo.method is None else state.method
-    redo = Undo({label: state.classes.get(label) for label in counts}, state.memo, method)
+    space = None if entry.undo.space is None else state.space
+    redo = Undo({label: state.classes.get(label) for label in counts}, state.memo, method, space)
     following = _noted(state, earlier, drop_undo(state.history, entry), "undo", what, when, undo=redo)
     left = last_undoable(following.history) is not None
     receipt = Receipt("undo", what, state.hash, earlier.hash, counts, undoable=left, touched=tuple(counts))
@@ -59,7 +62,9 @@ def redo(state: State, *, expected: str | None = None) -> Change:
     _check_expected(entry, expected, "redo")
     counts = {label: size_of(class_) for label, class_ in entry.undo.classes.items()}
     back = entry.undo
-    following, receipt = changed(state, back.classes, "redo", entry.what, counts, memo=back.memo, method=back.method)
+    following, receipt = changed(
+        state, back.classes, "redo", entry.what, counts, memo=back.memo, method=back.method, space=back.space
+    )
     if receipt.after != entry.before:
         raise HyCalError(f"The data of the last undo is damaged: it does not lead to {entry.before}. Nothing changed.")
     return following, receipt

@@ -17,6 +17,7 @@ from typing import Any
 
 from hycal.base import IncrementalClassifier
 from hycal.project.examples import ClassExamples, Example
+from hycal.project.space import Space
 from hycal.state.records import Records
 from hycal.state.sealed import refuse, shared_bytes
 from hycal.validation import Label
@@ -29,12 +30,14 @@ LENGTH = 1000
 class Undo:
     """What a change replaced: the earlier classes by label, None for a new class, and the earlier memo.
 
-    `method` is the earlier method and its parameters, having learned nothing, if the change replaced it.
+    `method` is the earlier method and its parameters, having learned nothing, if the change replaced it. `space` is the
+    earlier space, if the change replaced that: its classes have rows of another width.
     """
 
     classes: Mapping[Label, ClassExamples | None]
     memo: Mapping[str, Any] = field(default_factory=dict)
     method: IncrementalClassifier | None = None
+    space: Space | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +99,7 @@ _NOUNS = {
     "correct": "correction that",
     "rename": "renaming of",
     "method": "change of method",
+    "view": "change of views:",
 }
 
 
@@ -158,21 +162,6 @@ def drop_all_undo(history: History) -> History:
 
 
 Changes = Mapping[Label, ClassExamples | None]
-
-
-@dataclass(frozen=True)
-class Space:
-    """The space of the embeddings: name and fingerprint of the encoder, and the number of dimensions.
-
-    Examples
-    --------
-    >>> Space("builtin", None, 512).dimension
-    512
-    """
-
-    name: str
-    fingerprint: str | None
-    dimension: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,9 +257,14 @@ class State:
         return method
 
     def with_classes(
-        self, changes: Changes, *, memo: Mapping[str, Any] | None = None, method: IncrementalClassifier | None = None
+        self,
+        changes: Changes,
+        *,
+        memo: Mapping[str, Any] | None = None,
+        method: IncrementalClassifier | None = None,
+        space: Space | None = None,
     ) -> State:
-        """Return the state with some classes replaced, or removed (None), by default of the same method.
+        """Return the state with some classes replaced, or removed (None), by default of the same method and space.
 
         The history stays.
         """
@@ -279,7 +273,10 @@ class State:
         classes = {**self.classes, **changes}
         kept = {label: class_ for label, class_ in classes.items() if class_ is not None}
         records = Records({label: class_.record for label, class_ in kept.items()}, self.memo if memo is None else memo)
-        other = replace(self, classifier=(method or self.classifier).with_records(records), classes=kept)
+        space = space or self.space
+        classifier = (method or self.classifier).with_records(records)
+        classifier.encoder_ = space.fingerprint
+        other = replace(self, classifier=classifier, classes=kept, space=space)
         if "label_of" in vars(self) and len(self.label_of) == self.n_images:
             vars(other)["label_of"] = _labels_after(
                 self.label_of, [self.classes.get(label) for label in changes], changes
@@ -289,7 +286,8 @@ class State:
     def with_entry(self, following: State, changes: Changes, *, action: str, what: str, when: str = "") -> State:
         """Return `following`, which `changes` made from this state, with a history entry about them."""
         method = None if following.kind == self.kind else self.method
-        undo = Undo({label: self.classes.get(label) for label in changes}, self.memo, method)
+        space = None if following.space == self.space else self.space
+        undo = Undo({label: self.classes.get(label) for label in changes}, self.memo, method, space)
         entry = HistoryEntry(when or now(), action, what, self.hash, following.hash, undo, self.version + 1)
         return following.with_history(append_entry(self.history, entry), version=self.version + 1)
 

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from hycal.errors import HyCalError
 from hycal.parallel.threads import thread_pool
+from hycal.project import State
 from hycal.serve.batching import ANSWERING, BULK, Batcher, Stopwatch, run_on
 from hycal.serve.bodies import EmbeddingsIn, is_npy, parse_json
 from hycal.serve.serializers import encode_ranking
@@ -30,13 +31,15 @@ _BATCH_BYTES = 2**19 + 2**10  # of the requests in one batch: 256 rows of 512 nu
 class EmbeddingsRequest:
     """A body of embeddings and its media type, how many candidates to name, and whether to look for unknown rows.
 
-    `unknown` is the share of learned images that may be called unknown; 0 does not ask.
+    `unknown` is the share of learned images that may be called unknown; 0 does not ask. `view` names the encoder of a
+    model with views that made the rows; "" if they have all views side by side.
     """
 
     body: bytes
     kind: str
     top: int
     unknown: float = 0.0
+    view: str = ""
 
 
 class EmbeddingsEndpoint:
@@ -51,11 +54,11 @@ class EmbeddingsEndpoint:
             most=_BATCH_BYTES,
         )
 
-    async def __call__(self, request: Request, top: int = TOP, unknown: float = 0.0) -> Response:
+    async def __call__(self, request: Request, top: int = TOP, unknown: float = 0.0, view: str = "") -> Response:
         """Return JSON of `schemas.AnswersOut`."""
         kind = request.headers.get("content-type", "")
         counted = None if is_npy(kind) else RowCount(self._service.limits.rows, self._service.width)
-        asked = EmbeddingsRequest(await _received(request, counted), kind, top, unknown)
+        asked = EmbeddingsRequest(await _received(request, counted), kind, top, unknown, view)
         if len(asked.body) <= _BATCH_BYTES:
             return Response(await self._batcher(asked), media_type="application/json")
         (answer,) = await run_on(BULK, answer_requests, self._service, [asked])
@@ -67,8 +70,12 @@ class EmbeddingsEndpoint:
 def answer_requests(service: Service, requests: Sequence[EmbeddingsRequest]) -> list[bytes | Exception]:
     """Return JSON of `schemas.AnswersOut` for each request, all from one model; a HyCalError for a faulty request."""
     try:
-        rows = [rows_of(request.body, request.kind, most=service.limits.rows) for request in requests]
-        return list(_answer_batch(service, requests, rows))
+        state = service.state
+        rows = [
+            state.space.widened(rows_of(request.body, request.kind, most=service.limits.rows), request.view)
+            for request in requests
+        ]
+        return list(_answer_batch(service, state, requests, rows))
     except HyCalError as error:
         if len(requests) == 1:
             return [error]
@@ -76,8 +83,10 @@ def answer_requests(service: Service, requests: Sequence[EmbeddingsRequest]) -> 
     return [answer for request in requests for answer in answer_requests(service, [request])]
 
 
-def _answer_batch(service: Service, requests: Sequence[EmbeddingsRequest], rows: Sequence[Floats]) -> Iterator[bytes]:
-    state, watch = service.state, Stopwatch()
+def _answer_batch(
+    service: Service, state: State, requests: Sequence[EmbeddingsRequest], rows: Sequence[Floats]
+) -> Iterator[bytes]:
+    watch = Stopwatch()
     with watch.on("answering"):
         found = service.ranking(state, _stacked(rows), top=max(request.top for request in requests))
     first = 0

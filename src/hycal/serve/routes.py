@@ -160,9 +160,17 @@ async def answers(
     response_model=schemas.AnswersOut,
     openapi_extra=_body({"application/json": json_schema(EmbeddingsIn), NPY: {"type": "string", "format": "binary"}}),
 )
-async def classify_embeddings(request: Request, top: Top = TOP, unknown: Unknown = 0.0) -> Response:
-    """JSON `{"rows": [[...], ...]}`, or the bytes of a float32 .npy file of shape (n, d)."""
-    return await request.app.state.embeddings(request, top, unknown)
+async def classify_embeddings(
+    request: Request,
+    top: Top = TOP,
+    unknown: Unknown = 0.0,
+    view: Annotated[str, Query(max_length=200, description="The encoder of the rows, of a model with views.")] = "",
+) -> Response:
+    """JSON `{"rows": [[...], ...]}`, or the bytes of a float32 .npy file of shape (n, d).
+
+    A model with views takes rows of all views side by side, zeros for a missing one, or of the one that `view` names.
+    """
+    return await request.app.state.embeddings(request, top, unknown, view)
 
 
 @router.post("/images", summary="Send images to learn them afterwards; nothing is learned yet")

@@ -55,13 +55,16 @@ class InfoOut(ResponseBody):
     """The model as a whole.
 
     `undo` and `redo` say what the next undo would take back, and the next redo make again, if anything; `undo_empties`
-    whether that undo leaves no class. A `read_only` server refuses every change.
+    whether that undo leaves no class. A `read_only` server refuses every change. `views` has the width of each encoder of a combined one, in the order of a row;
+    images that are sent have the `missing_views` not, for the reason beside them.
     """
 
     name: str
     model: str
     method: str
     encoder: str
+    views: dict[str, int]
+    missing_views: dict[str, str]
     can_embed: bool
     read_only: bool
     classes: int

@@ -17,6 +17,7 @@ from hycal.encoders.files import locate
 from hycal.escaping import json_text, plain_json
 from hycal.project import Receipt, State, split_label
 from hycal.project.answers import Answer, Ranking
+from hycal.project.encoder import missing_views
 from hycal.project.methods import Trial, method_choices
 from hycal.project.state import last_redoable, last_undoable, undo_empties
 from hycal.serve.schemas import (
@@ -53,6 +54,8 @@ def describe_model(service: Service, state: State) -> InfoOut:
         "model": state.hash,
         "method": type(state.classifier).__name__,
         "encoder": state.space.name,
+        "views": {} if state.space.views is None else {part.name: part.dimension for part in state.space.parts},
+        "missing_views": {} if service.encoder is None else missing_views(service.encoder),
         "can_embed": service.encoder is not None,
         "read_only": service.read_only,
         "classes": len(state.labels),

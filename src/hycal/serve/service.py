@@ -22,7 +22,7 @@ from hycal.parallel.threads import one_blas_thread
 from hycal.project import Arrival, Example, Project, ReadOnlyProject, Receipt, State
 from hycal.project.advice import Advice, advise
 from hycal.project.answers import Answer, Ranking, answer, class_map, rank
-from hycal.project.encoder import encoder_space
+from hycal.project.encoder import encoder_or_reason, encoder_space
 from hycal.project.labels import LONGEST_NAME
 from hycal.project.learner import Learner
 from hycal.project.lookup import whole_label
@@ -144,7 +144,8 @@ class Service:
     def _use(self, encoder: Encoder | None, why_none: str = "") -> None:
         """Embed by `encoder` from now on; what another one embedded is dropped."""
         self.encoder = encoder
-        self.width = self.project.current().space.dimension  # numbers of an embedding
+        self._space = self.project.current().space
+        self.width = self._space.dimension  # numbers of an embedding
         self._learner = Learner(
             self.project, encoder, why_no_encoder=why_none, on_encoded=lambda images: self.on_encoded(images)
         )
@@ -291,11 +292,18 @@ class Service:
 
     def undo(self, *, only_if: str | None = None) -> Receipt:
         """Take the last change back; if `only_if` is given, only from the model of that hash."""
-        return self.project.undo(only_if=only_if)
+        return self._follow(self.project.undo(only_if=only_if))
 
     def redo(self, *, only_if: str | None = None) -> Receipt:
         """Make the change again that the last undo took back; if `only_if` is given, only on the model of that hash."""
-        return self.project.redo(only_if=only_if)
+        return self._follow(self.project.redo(only_if=only_if))
+
+    def _follow(self, receipt: Receipt) -> Receipt:
+        """Embed by the encoder of the model as it is after a change, which may have got or lost a view."""
+        with self._changing:
+            if self.project.state.space != self._space:
+                self._use(*encoder_or_reason(self.project.state))
+        return receipt
 
     def change_method(self, method: str) -> Receipt:
         """Change the method: of a new project its first one, of any other with undo."""

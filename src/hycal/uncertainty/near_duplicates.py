@@ -4,7 +4,8 @@ Two samples of a class are near-duplicates if their distance 1 - x.y is below a 
 classes of their domain. Where every class is one burst, that says nothing: then they are if their distance is below
 0.002 and a tenth of that between classes. A group is a sample and all that are near it and in no group yet, sample
 after sample in their canonical order: a chain of small steps is not one group, so a class of thousands stays many. A
-group is worth about one sample, so what is held out of a model must be held out together.
+group is worth about one sample, so what is held out of a model must be held out together. A row of several views is
+scaled to length one first, so that each of its views counts the same.
 
     symbol    shape   meaning (class c of K samples, in a domain of C_g classes)
     x         (K, d)  unit samples
@@ -86,7 +87,7 @@ def _first_of_each(record: ClassRecord, near: float) -> ClassRecord:
 
 def _near_distances(records: Records) -> Doubles:
     """Return the distance below which two samples of each class are near-duplicates, (C,)."""
-    sums = np.stack([record.samples.rows.sum(axis=0, dtype=np.float64) for record in records.ordered])
+    sums = np.stack([_length_one(record.samples.rows).sum(axis=0, dtype=np.float64) for record in records.ordered])
     K = records.counts
     squares = np.einsum("cd,cd->c", sums, sums)
     within = np.where(K > 1, 1.0 - (squares - K) / np.maximum(K * (K - 1.0), 1.0), np.nan)
@@ -102,9 +103,15 @@ def _near_distances(records: Records) -> Doubles:
     return near
 
 
+def _length_one(rows: Floats) -> Floats:
+    """Return rows of several views scaled to length one; rows of one view as they are."""
+    squares = np.einsum("kd,kd->k", rows, rows)
+    return rows if squares.max(initial=1.0) < 1.5 else rows / np.sqrt(squares)[:, None]
+
+
 def groups_within(rows: Floats, near: float) -> npt.NDArray[np.intp]:
     """Return the number of the group of each row, in order of the first row of each."""
-    groups, count = np.full(len(rows), -1, np.intp), 0
+    rows, groups, count = _length_one(rows), np.full(len(rows), -1, np.intp), 0
     for start in range(0, len(rows), _AT_ONCE):
         is_near = rows[start : start + _AT_ONCE] @ rows.T > 1.0 - near
         for row, neighbours in enumerate(is_near, start):

@@ -5,6 +5,8 @@ import { h, labelElement, percent, plural, thumbnail } from "./dom.js";
 const QUANTITIES = { score: "Score", evidence: "Evidence, in nats above the average class" };
 const MEASURES = { direction: (value) => `cosine ${value.toFixed(2)}`, distance: (value) => `Mahalanobis² ${Math.round(value).toLocaleString("en")}` };
 
+const plainly = (value) => value.toPrecision(3);
+
 export function evidence(candidates) {
   return h("div", { className: "evidence" }, candidates.map(one));
 }
@@ -42,6 +44,6 @@ function shares(quantity, parts) {
 }
 
 function words({ name, share, measure, weight }) {
-  const about = measure === null ? "" : ` (${MEASURES[name](measure)}, counts ${percent(weight)})`;
+  const about = measure === null ? "" : ` (${(MEASURES[name] ?? plainly)(measure)}, counts ${percent(weight)})`;
   return ` ${name} ${share.toFixed(2)}${about}`;
 }

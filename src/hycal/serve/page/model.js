@@ -37,29 +37,46 @@ function draw({ methods, encoders, encoder_is_free: free }) {
     more: h("span", { className: "measured", data: { method: one.name } }, ...trialText(one.name)),
     measure: classes > 1 && !one.problem && (() => attempt(() => measure(one.name))),
   })));
-  const own = encoders.some(({ name }) => name === encoder) ? [] : [{ name: encoder, summary: "the encoder of this model", ready: true }];
+  const own = encoder.split("+").every((part) => encoders.some(({ name }) => name === part)) ? [] : [{ name: encoder, summary: "the encoder of this model", ready: true }];
+  const used = encoder.split("+"); // the views of a combined encoder
   parts.encoders.replaceChildren(...[...own, ...encoders].map((one) => choice({
-    ...one, own: one.name === encoder, problem: !one.ready && ["Not installed: ", h("code", {}, `hycal encoders get ${one.name}`), " where the server runs."], ready: free && one.ready,
-    use: () => change("encoder", { encoder: one.name }, () => `Images are embedded by ${one.name} from now on.`),
+    ...one, own: used.includes(one.name), problem: problemOf(one), ready: free && one.ready,
+    use: () => useEncoders([one.name]),
+    join: free && one.ready && !used.includes(one.name) && (() => useEncoders([...used, one.name])),
+    leave: free && used.length > 1 && used.includes(one.name) && (() => useEncoders(used.filter((name) => name !== one.name))),
   })));
   parts.why.replaceChildren(...(free ? [h("p", {}, "The encoder turns images into embeddings. It is free until the first image is learned.")] : keptEncoder(encoder)));
+}
+
+function problemOf({ name, ready }) {
+  const missing = store.info.missing_views[name];
+  if (missing) return `Its view is missing in images that are sent: ${missing}`;
+  return !ready && ["Not installed: ", h("code", {}, `hycal encoders get ${name}`), " where the server runs."];
+}
+
+function useEncoders(names) {
+  const encoder = names.join("+");
+  return change("encoder", { encoder }, () => `Images are embedded by ${names.join(" and ")} from now on.`);
 }
 
 function keptEncoder(encoder) {
   return [
     h("p", {}, `The encoder turns images into embeddings. This model holds embeddings of ${encoder}, not the images, and those of two encoders cannot be compared: another encoder needs the images again, in a new model.`),
+    h("p", {}, "To add the view of another encoder to this model, with the images at hand: ", h("code", {}, `hycal views ${store.info.name} --add NAME --images FOLDER`)),
     h("p", {}, "To measure first whether it would pay: ", h("code", {}, `hycal methods ${store.info.name} --images FOLDER --encoder NAME`)),
     h("p", {}, "To change: ", h("code", {}, "hycal learn NEW.hycal FOLDER --encoder NAME"), " or ", h("code", {}, "hycal serve NEW.hycal --encoder NAME"), ", and drop the folders there."),
   ];
 }
 
-function choice({ name, summary, problem, own, ready, use, more, measure: measuring }) {
+function choice({ name, summary, problem, own, ready, use, more, join, leave, measure: measuring }) {
   return h(
     "li",
     { className: own ? "own" : "", data: { name } },
     h("div", {}, h("strong", {}, name), own && h("span", { className: "tag" }, "in use"), h("p", { className: "quiet" }, summary), problem && h("p", { className: "quiet" }, problem), more),
     h("span", { className: "actions" },
       measuring && h("button", { className: "plain", "aria-label": `Measure ${name}`, onclick: measuring }, "Measure"),
+      join && h("button", { className: "plain", "aria-label": `Add ${name}`, title: "Embed images by both, each a view", onclick: join }, "Add"),
+      leave && h("button", { className: "plain", "aria-label": `Leave out ${name}`, onclick: leave }, "Leave out"),
       !own && ready && h("button", { className: "soft", "aria-label": `Use ${name}`, onclick: use }, "Use")),
   );
 }
