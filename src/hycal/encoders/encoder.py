@@ -113,12 +113,12 @@ class TowerEncoder:
 
     def image_graph(self) -> bytes:
         """Return the image tower as a serialised ONNX graph, from (n, 3, size, size) inputs to embeddings."""
-        if self._towers.graph is None:
+        if self.towers.graph is None:
             raise HyCalError(
                 f"{self.name} runs on {self.backend} here, whose image tower is no ONNX graph that others can run. Use "
                 "an encoder that runs on ONNX Runtime, with its weights in float32: `hycal encoders list`."
             )
-        return self._towers.graph()
+        return self.towers.graph()
 
     def encode(self, batch: Floats) -> Floats:
         """Return (n, d) unit embeddings of (n, 3, height, width) inputs."""

@@ -55,8 +55,8 @@ class InfoOut(ResponseBody):
     """The model as a whole.
 
     `undo` and `redo` say what the next undo would take back, and the next redo make again, if anything; `undo_empties`
-    whether that undo leaves no class. A `read_only` server refuses every change. `views` has the width of each encoder of a combined one, in the order of a row;
-    images that are sent have the `missing_views` not, for the reason beside them.
+    whether that undo leaves no class. A `read_only` server refuses every change. `views` has the width of each encoder
+    of a combined one, in the order of a row; images that are sent lack the `missing_views`, for the reason beside them.
     """
 
     name: str
