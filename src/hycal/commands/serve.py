@@ -16,7 +16,7 @@ from hycal.commands._output import class_count, plural, print_line, report_error
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, State
-from hycal.project.encoder import encoder_of
+from hycal.project.encoder import encoder_if_any
 
 
 @report_errors
@@ -120,9 +120,4 @@ def _open(
         return *new_project(model, encoder, weights, method=method, journal=True), ""
     project = Project(model, journal=True)
     check_method(project, method)
-    try:
-        return project, encoder_of(project.state, encoder, weights), ""
-    except HyCalError as problem:
-        if encoder is not None or weights is not None:
-            raise
-        return project, None, str(problem)
+    return project, *encoder_if_any(project.state, encoder, weights)

@@ -52,6 +52,18 @@ def encoder_of(state: State, name: str | None, weights: Path | None, *, threads:
     return encoder
 
 
+def encoder_if_any(
+    state: State, name: str | None, weights: Path | None, *, threads: int | None = None
+) -> tuple[Encoder | None, str]:
+    """Return the encoder of a project, or None and the reason; refuse if the user named one. As `encoder_of`."""
+    try:
+        return encoder_of(state, name, weights, threads=threads), ""
+    except HyCalError as problem:
+        if name is not None or weights is not None:
+            raise
+        return None, str(problem)
+
+
 def check_encoder(state: State, encoder: Encoder) -> None:
     """Refuse an encoder whose embeddings cannot be compared with those in the project."""
     here, theirs = state.space, encoder_space(encoder)
