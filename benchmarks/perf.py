@@ -58,7 +58,7 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
-    "speed": Kind("higher", share=0.3),
+    "speed": Kind("higher", share=0.15),
     "memory": Kind("lower", share=0.02),
     "accuracy": Kind("higher", absolute=0.003),
     "calibration": Kind("lower", absolute=0.005),

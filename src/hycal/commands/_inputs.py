@@ -56,12 +56,19 @@ def check_names(encoder: str | None, method: str | None) -> None:
 
 def model_encoder(state: State, name: str | None, weights: Path | None) -> Encoder:
     """Load the encoder of a model, and warn of each of its views that cannot be made here; see `encoder_of`."""
-    from hycal.project.encoder import encoder_of, missing_views
+    from hycal.project.encoder import encoder_of
 
     encoder = encoder_of(state, name, weights)
+    warn_of_missing_views(encoder)
+    return encoder
+
+
+def warn_of_missing_views(encoder: Encoder) -> None:
+    """Name the views that rows of an encoder lack on this machine, and why."""
+    from hycal.project.encoder import missing_views
+
     for view, reason in missing_views(encoder).items():
         print_line(Console(stderr=True), f"without the view {view}: {reason}", label="warning", style="yellow")
-    return encoder
 
 
 def check_method(project: Project, method: str | None) -> None:

@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands._inputs import check_method, model_encoder, new_project
+from hycal.commands._inputs import check_method, new_project, warn_of_missing_views
 from hycal.commands._options import ModelEncoder, NewMethod, Weights
 from hycal.commands._output import class_count, plural, print_line, report_errors, working
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, State
+from hycal.project.encoder import encoder_if_any
 
 
 @report_errors
@@ -119,9 +120,7 @@ def _open(
         return *new_project(model, encoder, weights, method=method, journal=True), ""
     project = Project(model, journal=True)
     check_method(project, method)
-    try:
-        return project, model_encoder(project.state, encoder, weights), ""
-    except HyCalError as problem:
-        if encoder is not None or weights is not None:
-            raise
-        return project, None, str(problem)
+    loaded, problem = encoder_if_any(project.state, encoder, weights)
+    if loaded is not None:
+        warn_of_missing_views(loaded)
+    return project, loaded, problem

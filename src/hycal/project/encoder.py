@@ -63,14 +63,6 @@ def encoder_of(state: State, name: str | None, weights: Path | None, *, threads:
     return encoder
 
 
-def encoder_or_reason(state: State) -> tuple[Encoder | None, str]:
-    """Return the encoder of a project, or None and the reason why it cannot be used here."""
-    try:
-        return encoder_of(state, None, None), ""
-    except HyCalError as problem:
-        return None, str(problem)
-
-
 def _parts(name: str) -> set[str]:
     return {part.strip().lower() for part in name.split(JOINED_BY)}
 
@@ -103,6 +95,18 @@ def missing_views(encoder: Encoder) -> dict[str, str]:
     """Return the views that the rows of an encoder lack here, each with the reason."""
     missing = encoder.missing if isinstance(encoder, CombinedEncoder) else ()
     return {part.name: part.reason for part in missing}
+
+
+def encoder_if_any(
+    state: State, name: str | None = None, weights: Path | None = None, *, threads: int | None = None
+) -> tuple[Encoder | None, str]:
+    """Return the encoder of a project, or None and the reason; refuse if the user named one. As `encoder_of`."""
+    try:
+        return encoder_of(state, name, weights, threads=threads), ""
+    except HyCalError as problem:
+        if name is not None or weights is not None:
+            raise
+        return None, str(problem)
 
 
 def check_encoder(state: State, encoder: Encoder) -> None:

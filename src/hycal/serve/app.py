@@ -22,12 +22,12 @@ from hycal.serve.compaction import compacting
 from hycal.serve.embeddings import EmbeddingsEndpoint
 from hycal.serve.label_studio import LabelStudio
 from hycal.serve.label_studio import router as label_studio_router
-from hycal.serve.metrics import METRICS, Metrics
+from hycal.serve.metrics import Metrics
 from hycal.serve.pile.desk import PileDesk
 from hycal.serve.pile.routes import pile_router
 from hycal.serve.routes import ERRORS, router
 from hycal.serve.schemas import whole_unicode
-from hycal.serve.security import Access, Guard, without_changes
+from hycal.serve.security import METRICS, Access, Guard, without_changes
 from hycal.serve.serializers import PlainJson
 from hycal.serve.service import Service, UnknownImageError
 

@@ -19,7 +19,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hycal.serve.bodies import EMBEDDINGS, PREFIX
 from hycal.serve.service import Service
 
-METRICS = "/metrics"
 SHARED = "PROMETHEUS_MULTIPROC_DIR"  # a name of prometheus-client
 _METHODS = frozenset({"GET", "HEAD", "POST"})
 _PAGE = "page"  # a file of the page

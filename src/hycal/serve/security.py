@@ -32,7 +32,7 @@ SHORTEST_TOKEN = 16
 OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _API, _PUBLIC = "/api/", "/api/health"
-_METRICS = "/metrics"
+METRICS = "/metrics"
 _QUESTIONS = frozenset(
     {f"{_API}{name}" for name in ("classify", "classify-embeddings", "answers", "images", "folders")}
 )
@@ -167,7 +167,7 @@ class Guard:
             return login
         if not self._has_token(scope, headers):
             return _refused(401, "This server wants its token: open the link that `hycal serve` printed.")
-        guarded = scope["method"] not in _SAFE or scope["path"].startswith((_API, _METRICS))
+        guarded = scope["method"] not in _SAFE or scope["path"].startswith((_API, METRICS))
         if guarded and not _from_own_page(headers, host):
             return _refused(403, "Another web site asked for this, so it was not done.")
         length = headers.get("content-length", "0")

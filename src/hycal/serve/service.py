@@ -22,7 +22,7 @@ from hycal.parallel.threads import one_blas_thread
 from hycal.project import Arrival, Example, Project, ReadOnlyProject, Receipt, State
 from hycal.project.advice import Advice, advise
 from hycal.project.answers import Answer, Ranking, answer, class_map, rank
-from hycal.project.encoder import encoder_or_reason, encoder_space
+from hycal.project.encoder import encoder_if_any, encoder_space
 from hycal.project.labels import LONGEST_NAME
 from hycal.project.learner import Learner
 from hycal.project.lookup import whole_label
@@ -302,7 +302,7 @@ class Service:
         """Embed by the encoder of the model as it is after a change, which may have got or lost a view."""
         with self._changing:
             if self.project.state.space != self._space:
-                self._use(*encoder_or_reason(self.project.state))
+                self._use(*encoder_if_any(self.project.state))
         return receipt
 
     def change_method(self, method: str) -> Receipt:

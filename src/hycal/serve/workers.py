@@ -27,7 +27,7 @@ from pathlib import Path
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import ReadOnlyProject
-from hycal.project.encoder import encoder_of
+from hycal.project.encoder import encoder_if_any
 from hycal.serve.metrics import SHARED, count_as, forget_open_requests
 from hycal.serve.security import Access
 from hycal.serve.server import limit_heaps, serve_on
@@ -62,12 +62,7 @@ class ReadOnlyModel:
     def open(self) -> tuple[ReadOnlyProject, Encoder | None, str]:
         """Return the project, its encoder, and why there is none: a model without its encoder takes embeddings."""
         project = ReadOnlyProject(self.path)
-        try:
-            return project, encoder_of(project.state, self.encoder, self.weights, threads=self.threads), ""
-        except HyCalError as problem:
-            if self.encoder is not None or self.weights is not None:
-                raise
-            return project, None, str(problem)
+        return project, *encoder_if_any(project.state, self.encoder, self.weights, threads=self.threads)
 
     def serve(self, door: socket.socket, access: Access, ready: Event) -> None:
         """Answer what comes through `door`, until this process is told to end; set `ready` once the model is open."""
@@ -129,7 +124,7 @@ class Supervisor:
         self._failures = 0 if ready.is_set() else self._failures + 1
         _log.warning("worker %s ended with code %s; another one is started", worker.pid, worker.exitcode)
         forget_open_requests(number)
-        if self._failures > MOST_FAILURES and not self._workers:
+        if self._failures > MOST_FAILURES and not any(one.is_set() for _, one in self._workers.values()):
             raise HyCalError(
                 f"No process of this server gets ready; the last one ended with code {worker.exitcode}. Its error "
                 "stands above; start the server without --workers to see more."
