@@ -58,7 +58,9 @@ def test_a_pile_with_classes_that_nobody_taught_is_sorted_with_more_care() -> No
     wrong = {}
     for unknown in (0.05, None):
         found = decide(classifier, X[rest], error=0.1, unknown=unknown)
-        wrong[unknown] = [one.label != label for one, label in zip(found, y[rest], strict=True) if one.place == "sorted"]
+        wrong[unknown] = [
+            one.label != label for one, label in zip(found, y[rest], strict=True) if one.place == "sorted"
+        ]
     assert len(wrong[0.05]) >= 10 and np.mean(wrong[0.05]) < 0.5 * np.mean(wrong[None])
 
 

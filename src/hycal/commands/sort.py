@@ -236,11 +236,7 @@ def _report(
         for entry in new:
             print_line(Console(), f"{entry.source} -> {entry.target} ({entry.label} {entry.probability:.1%})")
     wrong = sum(1.0 - entry.probability for entry in new if entry.place == "sorted")
-    rate = (
-        f", {wrong / places['sorted']:.1%} of them wrong by estimate"
-        if places["sorted"]
-        else ""
-    )
+    rate = f", {wrong / places['sorted']:.1%} of them wrong by estimate" if places["sorted"] else ""
     classes = len({entry.label for entry in new if entry.place == "sorted"})
     verb = f"would {manifest.way}" if dry_run else f"{manifest.way}:"
     confirm(
