@@ -4,8 +4,8 @@ Tables: accuracy on test images and the share of classes found after 1 to 8 labe
 `hycal.suggest`, by four rivals and by two oracles, on balanced and on Zipf piles of the bundled disciplines and of two
 ViT-B/32 sets; the labels needed for 90% of the accuracy of all labels; `hycal.discover` with 30% of the classes
 unlearned beside k-means with the true number of groups; whether unlabelled images sharpen the model; how many images
-`hycal sort` puts into wrong folders; whether the accuracy expected of the rest of a pile holds. A star marks what misses
-its target. Cells are kept in --out, so a run that was stopped goes on.
+`hycal sort` puts into wrong folders; whether the accuracy expected of the rest of a pile holds. A star marks what
+misses its target. Cells are kept in --out, so a run that was stopped goes on.
 --scale measures time and memory instead: 100,000 embeddings to choose from, 10,000 files to sort and to put back.
 """
 
