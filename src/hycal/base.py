@@ -42,7 +42,8 @@ from hycal.validation import (
     check_samples,
     check_text,
 )
-from hycal.views.scorer import Viewed
+from hycal.views.familiarity import ViewFamiliarity
+from hycal.views.scorer import Viewed, ViewScorer
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
 _MODEL_MARK = b'"hycal":"{'  # in the header of every model file
@@ -325,9 +326,10 @@ class IncrementalClassifier(Viewed, Sealable, Method):
         return self.calibration_.temperature
 
     @property
-    def familiarity_(self) -> Familiarity:
+    def familiarity_(self) -> Familiarity | ViewFamiliarity:
         """The measure of how well queries fit the learned classes, and its thresholds."""
-        return familiarity_of(self.snapshot())
+        snapshot = self.snapshot()
+        return familiarity_of(snapshot) if self.views is None else ViewScorer(self).familiarity(snapshot)
 
     def save(self, path: str | PathLike[str], *, precision: str = "single") -> None:
         """Write the model to `path`, or over a model that is there; `load` reads it. "half" rounds to three digits."""

@@ -8,6 +8,7 @@ import pytest
 
 from hycal.bench.cells import CellResult
 from hycal.bench.efficiency import CASE, Measured, stored
+from hycal.bench.figure_data import FigureData
 from hycal.bench.report.blocks import FigureBlock, NotRun, ResultTable, Section, Words
 from hycal.bench.report.closing import with_closing
 from hycal.bench.report.results import Group, Results, Value, collect, column_of
@@ -17,7 +18,6 @@ from hycal.bench.report.sections.findings import findings, last_accuracy
 from hycal.bench.report.sections.setting import domain_tables, settings
 from hycal.bench.report.sections.setting_figures import domain_curves
 from hycal.bench.report.writers import render
-from hycal.bench.views import View
 
 DOMAINS = ("aircraft", "artbench", "dtd", "eurosat", "galaxy", "mnist", "organ", "flowers")
 
@@ -366,8 +366,8 @@ def test_each_domain_has_its_own_curves(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_example_images_are_in_the_page() -> None:
-    shown = view(examples={"organ": ["QQ==", "Qg=="], "<b>": ["QQ=="]})
-    (figure,) = blocks_of(Results((made_up("mine", "HyCal"),), views=(shown,)), "examples")
+    shown = figure_data(examples={"organ": ["QQ==", "Qg=="], "<b>": ["QQ=="]})
+    (figure,) = blocks_of(Results((made_up("mine", "HyCal"),), figures=(shown,)), "examples")
     assert isinstance(figure, FigureBlock)
     text = figure.draw()
     assert text.count('href="data:image/jpeg;base64,QQ=="') == 2
@@ -376,7 +376,7 @@ def test_example_images_are_in_the_page() -> None:
 
 
 def test_the_ranks_of_both_measures_have_a_panel() -> None:
-    results = Results((made_up("mine", "HyCal"),), views=(view(examples={}),))
+    results = Results((made_up("mine", "HyCal"),), figures=(figure_data(examples={}),))
     (figure,) = blocks_of(results, "cosine-mahalanobis")
     assert isinstance(figure, FigureBlock)
     text = figure.draw()
@@ -384,9 +384,9 @@ def test_the_ranks_of_both_measures_have_a_panel() -> None:
     assert "mathdefault" not in text, "powers of ten are plain numbers"
 
 
-def view(examples: dict[str, list[str]]) -> View:
+def figure_data(examples: dict[str, list[str]]) -> FigureData:
     ones = np.ones(2)
     right = np.array([[True, True, True], [True, False, True]])
     ranks = np.array([[1, 1], [1, 3]])
     counts = {"cosine mahalanobis dynamic": 1, "cosine dynamic": 1}
-    return View("mine", "default", "CIL", 0, ("a",), {}, ones, ones, ranks, right, counts, examples, {})
+    return FigureData("mine", "default", "CIL", 0, ("a",), {}, ones, ones, ranks, right, counts, examples, {})

@@ -83,7 +83,7 @@ def test_a_view_of_other_embeddings_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "cells").rglob("*.json"):
         path.unlink()
     run(tmp_path, "NCM", [0, 1])
-    with pytest.raises(HyCalError, match=r"views.small.default\.CIL\.0\.json unlike"):
+    with pytest.raises(HyCalError, match=r"figures.small.default\.CIL\.0\.json unlike"):
         collect(tmp_path)
 
 
@@ -100,7 +100,7 @@ def test_other_versions_are_a_note(tmp_path: Path) -> None:
 
 def test_a_report_reads_and_parses_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path, "HyCal NCM", [0, 1])
-    written = sorted([*(tmp_path / "cells").rglob("*.json"), *(tmp_path / "views").rglob("*.json")])
+    written = sorted([*(tmp_path / "cells").rglob("*.json"), *(tmp_path / "figures").rglob("*.json")])
     assert len(written) == 2 * 2 * 2 + 1
     read: list[Path] = []
     parsed: list[object] = []

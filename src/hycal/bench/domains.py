@@ -93,6 +93,12 @@ def load_domains(setting: Setting, folder: Path | None = None) -> dict[str, Benc
         Holds DOMAIN.npz for each domain. Without it a setting for "xd8" uses the bundled embeddings.
     """
     whole = _load_whole(setting, list(setting.data_sets), folder)
+    width = next(iter(whole.values())).train_x.shape[1]
+    if setting.views and width != sum(setting.views.values()):
+        raise HyCalError(
+            f"Setting {setting.name!r} has the views {dict(setting.views)}, and rows of {width} numbers were found; "
+            "expected their widths together."
+        )
     for name, sessions in setting.data_sets.items():
         found, expected = len(whole[name].class_names), sum(session.classes for session in sessions)
         if sessions[0].members and found != expected:
@@ -115,7 +121,7 @@ def _load_whole(setting: Setting, names: list[str], folder: Path | None) -> dict
             f"Setting {setting.name!r} needs embeddings of {', '.join(names)}, which do not come with the package. "
             "Make them with `hycal bench embed`, then pass their folder with --embeddings."
         )
-    bundled = load_xd8()
+    bundled = load_xd8(tuple(setting.views))
     unknown = [name for name in names if name not in bundled]
     if unknown:
         raise HyCalError(

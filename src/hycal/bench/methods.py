@@ -89,6 +89,10 @@ class Variant:
         }
         if not text:
             chosen |= method.without_text or {}
+        if setting.views and "views" in known:
+            chosen["views"] = tuple(setting.views.values())
+        elif chosen.get("views", ()) is None:
+            del chosen["views"]  # as in model files
         unknown = sorted(set(chosen) - set(known))
         if unknown:
             raise HyCalError(
@@ -100,10 +104,13 @@ class Variant:
         """Return the unfitted classifier."""
         return METHODS[self.method](**self.parameters(setting, text=text, seed=seed))
 
-    def why_not(self, *, text: bool) -> str:
-        """Return why the variant cannot run, or ""."""
-        if not text and METHODS[self.method].without_text is None:
+    def why_not(self, setting: Setting, *, text: bool) -> str:
+        """Return why the variant cannot run in a setting, or ""."""
+        method = METHODS[self.method]
+        if not text and method.without_text is None:
             return f"{self.method} needs text embeddings, and there are none"
+        if setting.views and "views" not in method().get_params(deep=False):
+            return f"{self.method} takes one encoder: {method.one_view_because}"
         return ""
 
 

@@ -1,4 +1,4 @@
-"""The runner: computes every cell and view of a grid that has no result yet, side by side.
+"""The runner: computes every cell of a grid, and the data of its figures, that has no result yet, side by side.
 
 A result is written in one step under its final name. A run that is killed leaves only complete files, and the next run
 continues from them. All workers read the same memory-mapped embeddings; each uses one BLAS thread.
@@ -18,33 +18,33 @@ from threadpoolctl import threadpool_limits
 
 from hycal.bench.cells import CELL_MARK, Cell, encode, manifest, read_manifest
 from hycal.bench.domains import BenchDomain
+from hycal.bench.figure_data import FIGURE_MARK, figure_manifest, figure_place, make_figure_data
 from hycal.bench.methods import Variant
 from hycal.bench.protocol import run_stream, zero_shot_correct
 from hycal.bench.sampling import SAMPLES_HEAD, SampleList, draw_samples, sample_csv
 from hycal.bench.settings import DEFAULT_ORDER, Setting
-from hycal.bench.views import VIEW_MARK, make_view, view_manifest, view_place
 from hycal.escaping import file_name
 from hycal.parallel.cluster import run_each
 from hycal.storage.atomic import write_whole
 
-CELLS, TIMING, SAMPLES, VIEWS = "cells", "timing", "samples", "views"
+CELLS, TIMING, SAMPLES, FIGURES = "cells", "timing", "samples", "figures"
 Watch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Summary of a run: cells computed, cells with a result already, views made, cells that cannot run, shortages."""
+    """Summary of a run: cells computed, cells with a result already, figures, cells that cannot run, shortages."""
 
     computed: int
     known: int
-    views: int
+    figures: int
     impossible: Mapping[str, str]
     shortages: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class _Work:
-    """A cell or view to compute, and the path of its file."""
+    """A cell or figure data to compute, and the path of its file."""
 
     cell: Cell
     domains: Sequence[BenchDomain]
@@ -53,8 +53,8 @@ class _Work:
     path: Path
 
     @property
-    def is_view(self) -> bool:
-        return "view" in self.manifest
+    def is_figure(self) -> bool:
+        return "figure" in self.manifest
 
     @property
     def is_done(self) -> bool:
@@ -98,7 +98,7 @@ def run_grid(
     cluster : str
         Where the cells are computed, see `hycal.parallel.cluster`; every worker must see `out` under the same path.
     watch : callable
-        Called with the number of finished cells and views, and of all.
+        Called with the number of finished cells and figure data, and of all.
     """
     out = out.absolute()  # workers may have another working directory
     digests = {name: {key: domain.digest() for key, domain in parts.items()} for name, parts in embedded.items()}
@@ -107,7 +107,7 @@ def run_grid(
     wanted = []
     for cell in cells:
         domains = cell.domains(embedded[cell.setting.name])
-        reason = cell.variant.why_not(text=all(domain.text is not None for domain in domains))
+        reason = cell.variant.why_not(cell.setting, text=all(domain.text is not None for domain in domains))
         if reason:
             impossible[f"{cell.setting.label}, {cell.variant.label}"] = reason
             continue
@@ -115,21 +115,21 @@ def run_grid(
         shortages[f"{cell.setting.label}, seed {cell.seed}"] = sum(len(s.shortages) for s in samples.values())
         about = manifest(cell, domains, samples, digests[cell.setting.name])
         wanted.append(_Work(cell, domains, samples, about, out / CELLS / cell.place))
-        if _has_view(cell):
-            wanted.append(_Work(cell, domains, samples, view_manifest(about), out / VIEWS / view_place(cell)))
-    pending = sorted((work for work in wanted if not work.is_done), key=lambda work: work.is_view, reverse=True)
+        if _has_figure(cell):
+            wanted.append(_Work(cell, domains, samples, figure_manifest(about), out / FIGURES / figure_place(cell)))
+    pending = sorted((work for work in wanted if not work.is_done), key=lambda work: work.is_figure, reverse=True)
     done = len(wanted) - len(pending)
     watch(done, len(wanted))
     for _ in run_each(partial(_compute, out=out), pending, cluster=cluster):
         done += 1
         watch(done, len(wanted))
-    views = sum(work.is_view for work in pending)
-    known = sum(not work.is_view for work in wanted) - (len(pending) - views)
-    return Summary(len(pending) - views, known, views, impossible, {k: n for k, n in shortages.items() if n})
+    figures = sum(work.is_figure for work in pending)
+    known = sum(not work.is_figure for work in wanted) - (len(pending) - figures)
+    return Summary(len(pending) - figures, known, figures, impossible, {k: n for k, n in shortages.items() if n})
 
 
-def _has_view(cell: Cell) -> bool:
-    """Return whether a view belongs to the cell: one for each setting that tests every step, of HyCal's first seed."""
+def _has_figure(cell: Cell) -> bool:
+    """Return whether the cell has figure data: one for each setting that tests every step, of HyCal's first seed."""
     first = cell.seed == cell.setting.seeds[0] and cell.order == DEFAULT_ORDER
     return first and cell.variant == Variant("HyCal") and cell.setting.tests == "every-step"
 
@@ -148,9 +148,9 @@ def _samples(cell: Cell, domains: Sequence[BenchDomain], out: Path) -> dict[str,
 
 def _compute(work: _Work, out: Path) -> None:
     with threadpool_limits(limits=1):
-        if work.is_view:
-            content = make_view(work.cell, work.domains, work.samples, work.manifest)
-            write_whole(work.path, content, mark=VIEW_MARK)
+        if work.is_figure:
+            content = make_figure_data(work.cell, work.domains, work.samples, work.manifest)
+            write_whole(work.path, content, mark=FIGURE_MARK)
         else:
             _compute_cell(work, out)
 

@@ -19,9 +19,11 @@ from hycal.sealing import Sealing
 from hycal.state.changes import Changes, is_due
 from hycal.state.records import Records
 from hycal.state.selection import Selection
+from hycal.state.snapshot import Snapshot
 from hycal.validation import Doubles, Floats, view_slices
+from hycal.views.familiarity import ViewFamiliarity
 from hycal.views.models import View, ViewModels, fit_models, leave_out_quickly
-from hycal.views.weights import DomainColumns, ViewWeights
+from hycal.views.weights import DomainColumns
 
 _MOST_VIEWS = 16
 _WIDEST = 2**17
@@ -118,6 +120,10 @@ class ViewScorer:
             return fit_models(records, groups, views)
         return ViewModels(records, groups, views, previous.weights.named(groups.names), changed)
 
+    def familiarity(self, snapshot: Snapshot) -> ViewFamiliarity:
+        """Return the measure of how well queries fit the classes of a snapshot."""
+        return snapshot.once("familiarity", lambda: ViewFamiliarity.of(snapshot.value))
+
     def _part(self, records: Records, part: slice) -> tuple[Any, Records]:
         """Return the method and the table of one view."""
         table, method = records.view(part), self.method
@@ -161,8 +167,8 @@ class ViewScorer:
         queries, derived = self.model.check_queries(X), self.model.snapshot().value
         has = derived.present(queries)
         D, W = derived.evidence(has, derived.scores_by_view(queries, has))
-        shares, scores = np.zeros(W.shape), derived.combined(has, D, W)
-        for rows, weights in derived.weights_of(has):
+        shares, scores = np.zeros(W.shape), derived.combined(derived.sharpened, has, D, W)
+        for rows, weights in derived.sharpened.by_presence(has):
             for number, columns in enumerate(derived.groups.columns):
                 at = np.ix_(np.arange(len(W)), rows, columns)
                 inside = weights.classes[number][:, None, None] * W[at]
@@ -188,7 +194,7 @@ class Viewed:
     #: Widths of the views of a row, side by side; None is one view. A method that can have several has it as parameter.
     views: tuple[int, ...] | None = None
     #: Why the method takes one view, where it has no parameter `views`.
-    one_view_because: ClassVar[str] = "it does not say how the evidence of several would be added"
+    one_view_because: ClassVar[str] = "its features, cache or texts belong to one space of embeddings"
 
     @property
     def scorer(self) -> Any:
@@ -201,8 +207,8 @@ class Viewed:
         model: Any = self
         if self.views is None:
             raise AttributeError(f"{model} has one view, and no weights of views.")
-        weights: ViewWeights = model.snapshot().value.weights
-        return weights.classes
+        weights: Doubles = model.snapshot().value.sharpened.classes
+        return weights
 
     @property
     def stored_parameters(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Results of a folder: runs grouped by setting, order and protocol, views, and measured efficiency.
+"""Results of a folder: runs grouped by setting, order and protocol, figures, and measured efficiency.
 
 Each file is read once. Runs that share a table must share their inputs: a folder may hold older runs, of other
 embeddings or shots. `collect` refuses such a folder and names the files.
@@ -17,12 +17,12 @@ import numpy as np
 from hycal.bench import metrics
 from hycal.bench.cells import CellResult, read_cell
 from hycal.bench.efficiency import Measured, read_efficiency
+from hycal.bench.figure_data import FigureData, read_figure_data
 from hycal.bench.methods import RANDOM_STATE, parse_variant, shown_apart
 from hycal.bench.practice import PracticeRun, read_practice
 from hycal.bench.published import PublishedCell, find_published
-from hycal.bench.runner import CELLS, VIEWS
+from hycal.bench.runner import CELLS, FIGURES
 from hycal.bench.settings import DEFAULT_ORDER
-from hycal.bench.views import View, read_view
 from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
 from hycal.validation import Doubles
@@ -161,7 +161,7 @@ class Results:
     ----------
     groups : tuple of Group
         In a fixed order.
-    views : tuple of View
+    figures : tuple of FigureData
     efficiency : dict
         What `hycal bench efficiency` measured, by method; empty if it was not run.
     practice : tuple of PracticeRun
@@ -169,7 +169,7 @@ class Results:
     """
 
     groups: tuple[Group, ...]
-    views: tuple[View, ...] = ()
+    figures: tuple[FigureData, ...] = ()
     efficiency: Mapping[str, Measured] = field(default_factory=dict)
     practice: tuple[PracticeRun, ...] = ()
 
@@ -199,9 +199,9 @@ def collect(folder: Path) -> Results:
     cells = {path: read_cell(path) for path in _files(folder / CELLS)}
     if not cells:
         raise HyCalError(f"There are no results in {folder}. Run `hycal bench run SETTING --out {folder}` first.")
-    views = {path: read_view(path) for path in _files(folder / VIEWS)}
+    figures = {path: read_figure_data(path) for path in _files(folder / FIGURES)}
     manifests = {path: cell.manifest for path, cell in cells.items()}
-    _check_agreement(manifests | {path: view.manifest for path, view in views.items()})
+    _check_agreement(manifests | {path: data.manifest for path, data in figures.items()})
     found: dict[tuple[str, str, str], dict[str, list[CellResult]]] = {}
     for run in cells.values():
         methods = found.setdefault((run.setting, run.order, run.protocol), {})
@@ -213,7 +213,7 @@ def collect(folder: Path) -> Results:
         )
         for key, methods in sorted(found.items(), key=lambda item: (item[0][0], item[0][1] != DEFAULT_ORDER, item[0]))
     )
-    return Results(groups, tuple(views.values()), read_efficiency(folder), read_practice(folder))
+    return Results(groups, tuple(figures.values()), read_efficiency(folder), read_practice(folder))
 
 
 def _files(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Views: data for figures that need the embeddings, which cells do not hold.
+"""Data for figures that need the embeddings, which cells do not hold.
 
 There is one JSON file for each setting that HyCal was run on, with the manifest of that run. It holds positions of
 class means among test images (t-SNE), the cosine similarity and Mahalanobis distance of test images, the rank of their
@@ -30,7 +30,7 @@ from hycal.escaping import file_name
 from hycal.validation import Doubles
 
 FORMAT = 2
-VIEW_MARK = b'{"agreement":'  # how the file of a view begins
+FIGURE_MARK = b'{"agreement":'  # how such a file begins
 _IMAGES = 600  # test images drawn among the class means
 _POINTS = 2000  # test images in the scatter of both measures
 _NO_SPREAD = 1e-6
@@ -56,8 +56,8 @@ class Projection:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """The content of a view's file.
+class FigureData:
+    """The content of a file of figure data.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class View:
     examples : dict
         Some training images of each domain that has them, as JPEG files in base64.
     manifest : dict
-        Everything that the view depends on.
+        Everything that the data depend on.
     """
 
     setting: str
@@ -95,20 +95,20 @@ class View:
     manifest: Mapping[str, Any]
 
 
-def view_place(cell: Cell) -> str:
-    """Return the path of the view of a cell below the folder of views."""
+def figure_place(cell: Cell) -> str:
+    """Return the path of the figure data of a cell, below their folder."""
     return f"{file_name(cell.setting.label)}/{file_name(f'{cell.order}.{cell.setting.protocol}.{cell.seed}.json')}"
 
 
-def view_manifest(of_cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the manifest of a view, from that of its cell."""
-    return {**of_cell, "view": FORMAT}
+def figure_manifest(of_cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest of figure data, from that of its cell."""
+    return {**of_cell, "figure": FORMAT}
 
 
-def make_view(
+def make_figure_data(
     cell: Cell, domains: Sequence[BenchDomain], samples: Mapping[str, SampleList], content: Mapping[str, Any]
 ) -> bytes:
-    """Return the bytes of a view's file."""
+    """Return the bytes of a file of figure data."""
     width = domains[0].train_x.shape[1]
     ranpac = Variant("RanPAC").parameters(cell.setting, text=False, seed=cell.seed)
     features = Relu.gaussian(width, ranpac["n_components"], ranpac["random_state"])
@@ -169,12 +169,12 @@ def _measures(cell: Cell, domains: Sequence[BenchDomain], samples: Mapping[str, 
     }
 
 
-def read_view(path: Path) -> View:
-    """Return the content of a view's file."""
+def read_figure_data(path: Path) -> FigureData:
+    """Return the content of a file of figure data."""
     try:
         document = json.loads(path.read_bytes())
         about = document["manifest"]
-        return View(
+        return FigureData(
             setting=about["setting"],
             order=about["order"],
             protocol=about["protocol"],
@@ -193,7 +193,7 @@ def read_view(path: Path) -> View:
             manifest=about,
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HyCalError(f"{path} is not a view of `hycal bench run`: {error!r}. Delete it and run again.") from None
+        raise HyCalError(f"{path} is not figure data of `hycal bench run`: {error!r}. Delete it, run again.") from None
 
 
 def _base64(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Sections of the views: example images, where class means lie among test images, and how both measures relate."""
+"""Sections of the embeddings: example images, where class means lie among test images, and how both measures relate."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from html import escape
 
 import numpy as np
 
+from hycal.bench.figure_data import FigureData
 from hycal.bench.report.blocks import FigureBlock, NotRun, Section
 from hycal.bench.report.results import Results
 from hycal.bench.report.tables import run_command
-from hycal.bench.views import View
 from hycal.gravity.drawing import COLOURS, drawing, style
 
 _KINDS = {  # label: whether cosine, distance and the blend are right (None for either)
@@ -30,8 +30,8 @@ _PROTOTYPES = (
 )
 
 
-def views(results: Results) -> list[Section]:
-    """Return a section of each kind of figure, with one figure for each view."""
+def embeddings(results: Results) -> list[Section]:
+    """Return a section of each kind of figure, with one figure for each set of figure data."""
     return [
         _example_section(results),
         _section(results, "cosine-mahalanobis", "Cosine and Mahalanobis", _complementarity),
@@ -41,53 +41,53 @@ def views(results: Results) -> list[Section]:
 
 def _example_section(results: Results) -> Section:
     """Return the images of the embeddings that came with some; the bundled ones have none."""
-    shown = [view for view in results.views if view.examples]
+    shown = [data for data in results.figures if data.examples]
     figures = (
-        FigureBlock(f"{view.setting}: example images", _EXAMPLES, partial(_draw_examples, view)) for view in shown
+        FigureBlock(f"{data.setting}: example images", _EXAMPLES, partial(_draw_examples, data)) for data in shown
     )
     reason = "Embeddings of your own copies come with some; the bundled embeddings have none:"
     missing = NotRun("Example images", reason, (run_command(["high-scale"], "HyCal"),))
     return Section("examples", "Example images", tuple(figures) or (missing,))
 
 
-def _draw_examples(view: View) -> str:
+def _draw_examples(data: FigureData) -> str:
     """Draw one row of thumbnails for each domain."""
-    most = max(map(len, view.examples.values()))
+    most = max(map(len, data.examples.values()))
     parts = []
-    for row, (domain, images) in enumerate(view.examples.items()):
+    for row, (domain, images) in enumerate(data.examples.items()):
         parts.append(f'<text x="0" y="{_SIDE * (row + 0.55):g}">{escape(domain)}</text>')
         for column, image in enumerate(images):
             place = f'x="{_SIDE * (column + 1):g}" y="{_SIDE * row:g}" width="{_SIDE - 4}" height="{_SIDE - 4}"'
             parts.append(f'<image {place} href="data:image/jpeg;base64,{image}"/>')
-    width, height = _SIDE * (most + 1), _SIDE * len(view.examples)
+    width, height = _SIDE * (most + 1), _SIDE * len(data.examples)
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-size="13" fill="currentColor">{"".join(parts)}</svg>'
 
 
-def _section(results: Results, anchor: str, title: str, figure: Callable[[View], FigureBlock]) -> Section:
+def _section(results: Results, anchor: str, title: str, figure: Callable[[FigureData], FigureBlock]) -> Section:
     missing = NotRun(title, "Not run yet:", (run_command(["xd8-high-scale"], "HyCal"),))
-    return Section(anchor, title, tuple(map(figure, results.views)) or (missing,))
+    return Section(anchor, title, tuple(map(figure, results.figures)) or (missing,))
 
 
-def _complementarity(view: View) -> FigureBlock:
-    totals = _totals(view)
+def _complementarity(data: FigureData) -> FigureBlock:
+    totals = _totals(data)
     apart = 100.0 * (totals["cosine only"] + totals["Mahalanobis only"]) / sum(totals.values())
     caption = (
         "Left: both measures between a test image and its own class, coloured by who answers right. Middle: the rank "
         "of the own class by each measure; 1 is a right answer. Right: who answers right, all test images, seed "
-        f"{view.seed}. On {apart:.1f}% of them exactly one of the two measures is right."
+        f"{data.seed}. On {apart:.1f}% of them exactly one of the two measures is right."
     )
-    return FigureBlock(f"{view.setting}: relation and agreement", caption, partial(_draw_complementarity, view, totals))
+    return FigureBlock(f"{data.setting}: relation and agreement", caption, partial(_draw_complementarity, data, totals))
 
 
-def _draw_complementarity(view: View, totals: dict[str, int]) -> str:
+def _draw_complementarity(data: FigureData, totals: dict[str, int]) -> str:
     out: list[str] = []
-    with drawing(f"complementarity/{view.setting}", out, columns=3, size=(14.0, 4.2)) as (left, middle, right):
+    with drawing(f"complementarity/{data.setting}", out, columns=3, size=(14.0, 4.2)) as (left, middle, right):
         for kind, pattern in _KINDS.items():
-            rows = np.all([view.right[:, i] == want for i, want in enumerate(pattern) if want is not None], axis=0)
+            rows = np.all([data.right[:, i] == want for i, want in enumerate(pattern) if want is not None], axis=0)
             look = {"s": 9, "alpha": 0.7, "linewidths": 0, "color": _COLOUR[kind], "label": kind, "rasterized": True}
-            left.scatter(view.cosine[rows], view.distance[rows], **look)
-            middle.scatter(*view.ranks[rows].T, **look)
+            left.scatter(data.cosine[rows], data.distance[rows], **look)
+            middle.scatter(*data.ranks[rows].T, **look)
         middle.set_xlabel("rank of the own class by cosine")
         middle.set_ylabel("rank of the own class by distance")
         left.set_yscale("log")
@@ -109,9 +109,9 @@ def _draw_complementarity(view: View, totals: dict[str, int]) -> str:
     return out[0]
 
 
-def _totals(view: View) -> dict[str, int]:
+def _totals(data: FigureData) -> dict[str, int]:
     totals = dict.fromkeys(_KINDS, 0)
-    for who, number in view.agreement.items():
+    for who, number in data.agreement.items():
         answers = [name in who.split() for name in ("cosine", "mahalanobis", "dynamic")]
         kind = next(
             kind
@@ -122,17 +122,17 @@ def _totals(view: View) -> dict[str, int]:
     return totals
 
 
-def _prototypes(view: View) -> FigureBlock:
-    title = f"{view.setting}: class means among test images"
-    return FigureBlock(title, _PROTOTYPES.format(view.seed), partial(_draw_prototypes, view))
+def _prototypes(data: FigureData) -> FigureBlock:
+    title = f"{data.setting}: class means among test images"
+    return FigureBlock(title, _PROTOTYPES.format(data.seed), partial(_draw_prototypes, data))
 
 
-def _draw_prototypes(view: View) -> str:
+def _draw_prototypes(data: FigureData) -> str:
     out: list[str] = []
-    with drawing(f"prototypes/{view.setting}", out, columns=len(view.maps), size=(11.0, 5.2)) as axes:
-        for ax, (method, points) in zip(axes, view.maps.items(), strict=True):
+    with drawing(f"prototypes/{data.setting}", out, columns=len(data.maps), size=(11.0, 5.2)) as axes:
+        for ax, (method, points) in zip(axes, data.maps.items(), strict=True):
             ax.grid(visible=False)
-            for number, domain in enumerate(view.domains):
+            for number, domain in enumerate(data.domains):
                 own = points.domains == number
                 images, means = points.places[own & ~points.means], points.places[own & points.means]
                 look = style(number)
