@@ -30,7 +30,7 @@ from hycal.errors import HyCalError
 from hycal.project import Project, State
 from hycal.project.encoder import encoder_space, text_embeddings
 from hycal.project.examples import Example
-from hycal.project.views import View, check_addable, find_images, images_without, views_of
+from hycal.project.views import ViewSummary, check_addable, find_images, images_without, views_of
 from hycal.validation import Floats, unit_rows
 
 _NAMES_SHOWN = 3
@@ -53,10 +53,10 @@ def views_command(
         Path | None,
         typer.Option("--images", metavar="FOLDER", help="With --add: where the learned images are, by any names."),
     ] = None,
-    weights: Weights = None,
     cache: CacheFolder = None,
-    quiet: Quiet = False,
+    weights: Weights = None,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Show the views of a model: its encoders, their weights in each domain, and the images that lack one.
 
@@ -102,7 +102,7 @@ def _show(model: Path, state: State, *, as_json: bool) -> None:
         print_line(Console(), "one view; to add another: hycal views MODEL --add ENCODER --images FOLDER")
 
 
-def _view_json(view: View) -> dict[str, Any]:
+def _view_json(view: ViewSummary) -> dict[str, Any]:
     return {
         "encoder": view.space.name,
         "fingerprint": view.space.fingerprint,
