@@ -220,10 +220,7 @@ def leave_out_quickly(views: Iterable[View | None]) -> bool:
 def fit_models(records: Records, groups: DomainColumns, views: tuple[View | None, ...]) -> ViewModels:
     """Return the models with temperatures and weights that suit held-out samples."""
     even = ViewModels(records, groups, views, ViewWeights.even(groups, len(views)))
-    quick = leave_out_quickly(views)
-    most, most_of_domain = (
-        (_HELD_OUT, _HELD_OUT_OF_DOMAIN) if quick else (_DERIVED_AGAIN // len(groups.columns) + 1,) * 2
-    )
+    most, most_of_domain = _held_out(groups, views)
     everything = Selection.of(records)
     samples = everything.at(np.concatenate([spread_rows(records, each, most_of_domain) for each in groups.columns]))
     has = even.present(samples.X)
@@ -236,3 +233,12 @@ def fit_models(records: Records, groups: DomainColumns, views: tuple[View | None
     full = model.full(has)
     inside = [model.inside(everything.at(spread_rows(records, each, most)), each) for each in groups.columns]
     return replace(model, weights=ViewWeights.fit(groups, D[:, full], samples.own[full], inside))
+
+
+def _held_out(groups: DomainColumns, views: tuple[View | None, ...]) -> tuple[int, int]:
+    """Return how many samples of a domain are held out to weigh views inside it, and for telling domains."""
+    if not leave_out_quickly(views):
+        few = -(-_DERIVED_AGAIN // len(groups.names))
+        return few, few
+    calibrated = all(view is None or view.method.fixed_temperature is not None for view in views)
+    return _HELD_OUT, _HELD_OUT_OF_DOMAIN if calibrated else _HELD_OUT

@@ -72,13 +72,16 @@ class ViewScorer:
 
     @property
     def rebuilt_because(self) -> str:
-        """Why every step builds the models anew."""
+        """Why every step fits the weights anew; the models of views follow changes as the method does."""
+        if self.method.fixed_temperature is None:
+            return "its scores have no scale of their own, so the weights of views are fitted at every step"
         return str(self.method.rebuilt_because)
 
     @property
     def kept_in_steps(self) -> str:
         """What stays while few samples change: the weights of views, and what the method keeps in each."""
-        return ", ".join(filter(None, ("the weights and temperatures of views", self.method.kept_in_steps)))
+        kept = "the weights of views" if self.method.fixed_temperature is not None else ""
+        return ", ".join(filter(None, (kept, self.method.kept_in_steps)))
 
     @property
     def sealing(self) -> Sealing:
@@ -115,7 +118,7 @@ class ViewScorer:
         groups = DomainColumns.of(records.domains)
         before = [None] * len(self.parts) if previous is None else previous.views
         views = tuple(self._view(records, part, old) for part, old in zip(self.parts, before, strict=True))
-        changed = None if previous is None else _changed(previous, records)
+        changed = None if previous is None or self.rebuilt_because else _changed(previous, records)
         if previous is None or changed is None:
             return fit_models(records, groups, views)
         return ViewModels(records, groups, views, previous.weights.named(groups.names), changed)

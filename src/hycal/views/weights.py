@@ -35,7 +35,9 @@ from hycal.validation import Doubles
 
 _SHARED = 1.0  # nats: twice the penalty for doubling the weight of a view in all domains
 _OWN = 3.0  # nats: the same for the weight in one domain
+_NATS = 2.0  # that a view has to prove on all held-out samples to keep half of its weight
 _LEAST = 0.01  # weight in all domains that a weight in one domain is shrunk towards
+_LEAST_OF_ALL = 1e-6  # weight: the sum of those that are present is never zero
 _NONE = -1e4  # evidence of a class that does not exist
 
 HeldOutInside = tuple[Doubles, npt.NDArray[np.intp]]
@@ -123,13 +125,13 @@ class ViewWeights:
         total = sum(len(place) for _, place in inside)
         if not total:
             return none
-        shared = fit_weights(*_together(inside), Penalty(none.shared, _SHARED))
+        shared = _proven(*_together(inside), none.shared)
         towards, classes = Penalty(np.maximum(shared, _LEAST), _OWN), np.tile(shared, (len(groups.names), 1))
         for number, (W, place) in enumerate(inside):
             if len(place) and W.shape[2] > 1:
                 classes[number] = fit_weights(W, place, towards)
         told = len(groups.names) > 1 and len(own)
-        domains = fit_weights(D, groups.numbers[own], Penalty(none.shared, _SHARED)) if told else none.domains
+        domains = _proven(D, groups.numbers[own], none.shared) if told else none.domains
         return cls(groups.names, classes, shared, domains)
 
     def named(self, names: Sequence[str]) -> ViewWeights:
@@ -161,6 +163,23 @@ class ViewWeights:
             inside = log_softmax(np.tensordot(self.classes[number], W[:, :, columns], axes=1))
             scores[:, columns] = inside + domains[:, number, None]
         return scores
+
+
+def _proven(E: Doubles, own: npt.NDArray[np.intp], even: Doubles) -> Doubles:
+    """Return weights of views, (V,), each reduced where the view proves little.
+
+    A view without which held-out samples are g nats less likely keeps the share g/(g + 2) of its weight.
+    """
+    weights = fit_weights(E, own, Penalty(even, _SHARED))
+
+    def likelihood(tried: Doubles) -> float:
+        return float(log_softmax(np.tensordot(tried, E, axes=1))[np.arange(len(own)), own].sum())
+
+    whole = likelihood(weights)
+    gains = np.array(
+        [max(whole - likelihood(np.where(np.arange(len(E)) == view, 0.0, weights)), 0.0) for view in range(len(E))]
+    )
+    return np.maximum(weights * gains / (gains + _NATS), _LEAST_OF_ALL)
 
 
 def _renormalised(weights: Doubles, present: npt.NDArray[np.bool_]) -> Doubles:
