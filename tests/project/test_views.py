@@ -174,14 +174,14 @@ def test_without_an_image_nothing_is_changed_and_what_cannot_have_views_says_so(
     with pytest.raises(HyCalError, match="Their embeddings cannot be compared"):
         project.add_view(Space("tiny", "another-space", 12), {})
     assert project.path.read_bytes() == before
-    ncm = pets_and_cars(tmp_path / "ncm.hycal", method="NCM")
-    with pytest.raises(HyCalError, match=r"NCM compares embeddings of one encoder.*HierarchicalHyCal"):
-        ncm.add_view(AUX, all_rows(ncm.state, AUX))
+    one_view = pets_and_cars(tmp_path / "one.hycal", method="RanPAC")
+    with pytest.raises(HyCalError, match=r"RanPAC takes embeddings of one encoder.*HierarchicalHyCal"):
+        one_view.add_view(AUX, all_rows(one_view.state, AUX))
     with pytest.raises(HyCalError, match="learned nothing yet"):
         new_project(tmp_path / "new.hycal", **METHOD).add_view(AUX, {})
     project.add_view(AUX, all_rows(project.state, AUX))
-    with pytest.raises(HyCalError, match="NCM compares embeddings of one encoder"):
-        project.change_method("NCM")
+    with pytest.raises(HyCalError, match="RanPAC takes embeddings of one encoder"):
+        project.change_method("RanPAC")
     with pytest.raises(HyCalError, match="has the views aux and tiny; asked for 'zoom'"):
         project.drop_view("zoom")
 
