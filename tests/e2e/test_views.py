@@ -162,6 +162,25 @@ def test_embeddings_of_one_view_judge_a_model_of_two(photos, tmp_path):
     assert "cannot be compared" in hycal_error("evaluate", tmp_path / "clip.hycal", tmp_path / "ask.npz")
 
 
+def test_two_encoders_are_tried_against_one_and_advice_sees_both(photos, tmp_path):
+    one, model = tmp_path / "one.hycal", tmp_path / "both.hycal"
+    hycal("learn", one, photos / "learn", "-q")
+    (trial,) = hycal_json("methods", one, "--images", photos / "learn", "--encoder", BOTH)["encoders"]
+    assert trial["encoder"] == f"builtin+{CLIP}" and trial["other"]["total"] == 24
+    hycal("learn", model, photos / "learn", "--encoder", BOTH, "-q")
+    assert hycal_json("advise", model)["overall"]["total"] == 24
+
+
+def test_after_forgetting_for_good_no_byte_of_a_dropped_view_is_left(photos, tmp_path):
+    model = tmp_path / "both.hycal"
+    hycal("learn", model, photos / "learn", "--encoder", BOTH, "-q")
+    gone = [example.row[512:].tobytes() for example in Project(model).state.examples]
+    hycal("views", model, "--drop", CLIP)
+    assert all(row in model.read_bytes() for row in gone)
+    hycal("forget", model, "texture/banded", "--for-good", "--yes")
+    assert not any(row in model.read_bytes() for row in gone)
+
+
 @pytest.mark.parametrize("command", ["suggest", "discover", "find", "sort"])
 def test_a_pile_is_seen_by_both_encoders(photos, tmp_path, command):
     model, pile = tmp_path / "both.hycal", shutil.copytree(photos / "ask", tmp_path / "pile")
@@ -184,6 +203,7 @@ def _first(photos) -> str:
     ("arguments", "said"),
     [
         (["--add", "nothing"], "There is no encoder 'nothing'"),
+        (["--add", BOTH], "Add one after the other"),
         (["--add", "builtin", "--drop", "builtin"], "exclude each other"),
         (["--images", "."], "--add ENCODER"),
         (["--drop", CLIP], "It has no other, so there is none to drop"),

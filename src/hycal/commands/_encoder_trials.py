@@ -14,12 +14,13 @@ from hycal.project import State
 from hycal.project.encoder import encoder_space
 from hycal.project.encoder_trials import EncoderTrial, sample_learned, try_encoder
 from hycal.project.inputs import to_learn
-from hycal.validation import unit_rows
+from hycal.validation import unit_views
 
 
 def other_encoders(state: State) -> list[str]:
     """Return the encoders whose weights are here, but for the model's own."""
-    return [spec.name for spec in list_encoders() if spec.name != state.space.name and not locate(spec).missing]
+    own = {part.name for part in state.space.parts}
+    return [spec.name for spec in list_encoders() if spec.name not in own and not locate(spec).missing]
 
 
 def no_other_encoder(state: State) -> str:
@@ -41,8 +42,9 @@ def measure_encoders(
     found = []
     for encoder in encoders:
         rows = embed_images(list(sample.values()), encoder, choice.cache, summary=None, quiet=quiet)
-        units = dict(zip(rows.keys, unit_rows(rows.rows), strict=True))
-        found.append(try_encoder(state, encoder_space(encoder), units))
+        space = encoder_space(encoder)
+        units = dict(zip(rows.keys, unit_views(rows.rows, space.views), strict=True))
+        found.append(try_encoder(state, space, units))
     return found
 
 

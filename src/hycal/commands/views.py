@@ -24,7 +24,7 @@ from hycal.commands._output import (
 )
 from hycal.data.readers import list_images
 from hycal.embedding.sources import ImageSource
-from hycal.encoders.catalog import find_encoder
+from hycal.encoders.catalog import find_parts
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, State
@@ -125,7 +125,10 @@ def _add(
 ) -> None:
     from hycal.encoders.loader import load_tower  # imports ONNX Runtime, which is slow
 
-    spec, listed = find_encoder(name), None if images is None else list_images(images)
+    specs, listed = find_parts(name), None if images is None else list_images(images)
+    if len(specs) > 1:
+        raise HyCalError(f"{name!r} names {len(specs)} encoders. Add one after the other; each is a change.")
+    spec = specs[0]
     like = next((part.fingerprint for part in project.state.space.parts if part.name == spec.name), None)
     with working("loading the encoder", quiet=quiet):
         encoder = load_tower(spec.name, weights=weights, like=None if like is None else like.partition("/")[0])
