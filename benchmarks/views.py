@@ -1,10 +1,11 @@
-"""Several encoders at once, against one: python -m benchmarks.views [--seeds 0 1 42 1993] [--kept FILE]
+"""Several encoders at once, against one: python -m benchmarks.views [--rows ENCODER=FOLDER]
 
-HierarchicalHyCal learns 2, 5 and 15 images of each class of the eight disciplines of the package, and the images of the
-three settings of the benchmark: by CLIP, the built-in encoder and DINOv2-S alone, by two and three of them as views, and
-by CLIP with a view of noise. Printed are accuracies by discipline, the gain over CLIP, the least distance of a discipline
-to the best of the single encoders, the calibration error, the processor time of learning against the sum of the single
-encoders, and the weights found. `--kept` keeps what was measured in a JSON file and reads it from there.
+HierarchicalHyCal learns 2, 5 and 15 images of each class of the eight disciplines of the package, and the images of
+the three settings of the benchmark: by CLIP, the built-in encoder and DINOv2-S alone, by two and three of them as
+views, and by CLIP with a view of noise. Printed are accuracies by discipline, the gain over CLIP, the least distance of
+a discipline to the best of the single encoders, the calibration error, the processor time of learning against the sum
+of the single encoders, and the weights found. `--rows` adds rows of an encoder that the package has not; `--kept` keeps
+what was measured in a JSON file and reads it from there.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy.typing as npt
 from benchmarks.domains import Domain, learn_in_order
 from benchmarks.hierarchical_streams import SEEDS, CellCache
 from hycal import HierarchicalHyCal
+from hycal.bench.domains import read_domain
 from hycal.bench.metrics import calibration_error
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import load_setting
@@ -47,9 +49,11 @@ _NOISE_WIDTH = 384
 class Views:
     """The bundled rows of each encoder, and noise as a view."""
 
-    def __init__(self) -> None:
-        self.first = load_xd8()
+    def __init__(self, folders: Mapping[str, Path], wanted: Sequence[str]) -> None:
+        self.first = {name: domain for name, domain in load_xd8().items() if name in wanted or not wanted}
         self.rows: dict[str, Mapping[str, EmbeddedDomain]] = {name: load_xd8((name,)) for name in xd8_encoders()}
+        for encoder, folder in folders.items():
+            self.rows[encoder] = {name: read_domain(folder, name) for name in self.first}
 
     def side_by_side(self, names: Sequence[str], domain: str, split: str, seed: int) -> Floats:
         """Return the rows of a split by some encoders."""
@@ -68,7 +72,7 @@ def drawn(views: Views, column: str, seed: int) -> dict[str, list[int]]:
     """Return the training rows of each domain: so many shots of each class, or those of a setting."""
     if column in SETTINGS:
         setting = load_setting(f"xd8-{column}")
-        samples = draw_samples(setting, seed, {name: domain.train_y for name, domain in views.first.items()})
+        samples = draw_samples(setting, seed, {name: domain.train_y for name, domain in load_xd8().items()})
         return {name: list(samples[name].rows) for name in views.first}
     found = {}
     for name, domain in views.first.items():
@@ -122,12 +126,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
     parser.add_argument("--columns", nargs="+", default=[*map(str, SHOTS), *SETTINGS], help="shots, or settings")
     parser.add_argument("--kept", type=Path, default=Path("results/views.json"), help="file of measured cells")
+    parser.add_argument("--rows", nargs="+", default=[], help="ENCODER=FOLDER with DOMAIN.npz: rows of the same images")
+    parser.add_argument("--domains", nargs="+", default=[], help="some disciplines; all by default")
     options = parser.parse_args()
-    views, kept = Views(), CellCache(options.kept)
+    folders = {encoder: Path(folder) for encoder, folder in (given.split("=", 1) for given in options.rows)}
+    views, kept = Views(folders, options.domains), CellCache(options.kept)
     known = {model: names for model, names in MODELS.items() if all(n in views.rows or n == NOISE for n in names)}
 
     def cell(model: str, column: str, seed: int) -> list[float]:
-        return kept(f"{model}, {column}, {seed}", lambda: measured(views, known[model], column, seed))
+        return kept(
+            ", ".join([model, column, str(seed), *options.domains]), lambda: measured(views, known[model], column, seed)
+        )
 
     cells = {
         (model, column): np.array([cell(model, column, seed) for seed in options.seeds])

@@ -184,11 +184,24 @@ def test_errors_say_what_to_do() -> None:
         METHODS.build("RanPAC", views=VIEWS)
     with pytest.raises(HyCalError, match="cannot be sealed"):
         model.seal()
-    with pytest.raises(HyCalError, match="cannot be exported"):
-        onnx_head(model)
     with pytest.raises(HyCalError, match="as wide as its views"):
         learn(NCM(), [without_text(one).steps[0].rows([0, 1])]).set_params(views=(4, 4)).predict(one.queries)
     assert RanPAC.one_view_because
+
+
+@pytest.mark.parametrize("name", ["HierarchicalHyCal", "NCM", "HyCal"])
+def test_the_onnx_graph_answers_as_the_model(name: str) -> None:
+    one = without_text(stream())
+    method = METHODS_OF_VIEWS[name]
+    model = learn(method.with_parameters(**(method.without_text or {})), one.steps)
+    session = pytest.importorskip("onnxruntime").InferenceSession(onnx_head(model))
+    scores, chances, labels = session.run(None, {"embeddings": one.queries.astype(np.float32)})
+    np.testing.assert_allclose(scores, model.decision_function(one.queries), atol=1e-3)
+    np.testing.assert_allclose(chances, model.predict_proba(one.queries), atol=1e-3)
+    assert labels.tolist() == [str(label) for label in model.predict(one.queries)]
+    model.partial_fit(without_view(one.steps[0].X[:2], 1), [99, 99], domain="domain 0")
+    with pytest.raises(HyCalError, match="no image in one of the views"):
+        onnx_head(model)
 
 
 def test_models_merge_forget_and_follow_small_steps() -> None:

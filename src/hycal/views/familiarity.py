@@ -9,6 +9,7 @@ import numpy as np
 from hycal.state.records import ClassRecord, Records
 from hycal.state.samples import ClassSamples
 from hycal.state.selection import Selection, spread_rows
+from hycal.state.snapshot import Snapshot
 from hycal.uncertainty.near_duplicates import duplicate_groups
 from hycal.uncertainty.unknown import HELD_OUT, Familiarity, lowest_familiarity
 from hycal.validation import Doubles, Floats
@@ -72,6 +73,11 @@ class ViewFamiliarity:
     def threshold(self, error: float) -> float:
         """Return the familiarity below which a query is unknown, so that a share of `error` of the known ones is."""
         return lowest_familiarity(self.held_out, error)
+
+
+def view_familiarity_of(snapshot: Snapshot) -> ViewFamiliarity:
+    """Return the measure of how well queries fit the classes of a snapshot of several views."""
+    return snapshot.once("familiarity", lambda: ViewFamiliarity.of(snapshot.value))
 
 
 def _distinct(records: Records) -> Records:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
+from hycal.state.snapshot import Snapshot
 from hycal.uncertainty.calibration import calibrated_temperature
 from hycal.uncertainty.leave_one_out import HeldOutScores, leaves_out_quickly, score_held_out
 from hycal.validation import Doubles, Floats, unit_queries
 from hycal.views.weights import DomainColumns, ViewWeights, log_shares
+
+if TYPE_CHECKING:
+    from hycal.encoders.onnx_graph import GraphBuilder
 
 _HELD_OUT = 100  # samples of a domain that the weights of views inside it are fitted on
 _HELD_OUT_OF_DOMAIN = 16  # samples of a domain that the weights for telling domains are fitted on
@@ -56,6 +60,12 @@ class View:
     def scores(self, X: Floats) -> npt.NDArray[Any]:
         """Return the scores of rows that have the view, (n, C_v)."""
         return np.asarray(self.method.score_rows(self.value, unit_queries(X[:, self.part]), None))
+
+    def onnx_scores(self, graph: GraphBuilder, rows: str) -> str:
+        """Add the nodes that score unit rows of the view, divided by its temperature."""
+        snapshot = Snapshot(self.table, self.method.get_params(), self.value)
+        scores: str = self.method.onnx_scores(graph, rows, snapshot)
+        return graph.node("Div", scores, graph.number(self.temperature))
 
     def held_out(self, samples: Selection, places: npt.NDArray[np.intp]) -> HeldOutScores:
         """Return the scores of learned samples, each by the model of the view without it.

@@ -7,13 +7,15 @@ the views are weighted by what they prove on samples that are left out: `hycal.v
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from hycal.algebra.evidence import ScorePart, ScoreParts
 from hycal.errors import HyCalError
+from hycal.export.onnx_views import view_scores
 from hycal.parallel.threads import run_in_chunks
 from hycal.sealing import Sealing
 from hycal.state.changes import Changes, is_due
@@ -21,9 +23,11 @@ from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.state.snapshot import Snapshot
 from hycal.validation import Doubles, Floats, view_slices
-from hycal.views.familiarity import ViewFamiliarity
 from hycal.views.models import View, ViewModels, fit_models, leave_out_quickly
 from hycal.views.weights import DomainColumns
+
+if TYPE_CHECKING:
+    from hycal.encoders.onnx_graph import GraphBuilder
 
 _MOST_VIEWS = 16
 _WIDEST = 2**17
@@ -123,10 +127,6 @@ class ViewScorer:
             return fit_models(records, groups, views)
         return ViewModels(records, groups, views, previous.weights.named(groups.names), changed)
 
-    def familiarity(self, snapshot: Snapshot) -> ViewFamiliarity:
-        """Return the measure of how well queries fit the classes of a snapshot."""
-        return snapshot.once("familiarity", lambda: ViewFamiliarity.of(snapshot.value))
-
     def _part(self, records: Records, part: slice) -> tuple[Any, Records]:
         """Return the method and the table of one view."""
         table, method = records.view(part), self.method
@@ -159,10 +159,24 @@ class ViewScorer:
         """The weights stay as they are, and in each view what the method keeps; None if a view has no closed form."""
         return derived.held_out(samples) if leave_out_quickly(derived.views) else None
 
-    def onnx_scores(self, graph: Any, rows: str, snapshot: Any) -> str:
-        """Refuse: the graph of one view is not yet repeated for several."""
-        raise HyCalError(
-            f"{self.model} cannot be exported to ONNX: models of several views are not yet. Export a model of one view."
+    def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
+        """Add the nodes of every view, and of their weights; the graph takes rows that have all views."""
+        derived: ViewModels = snapshot.value
+        views = [view for view in derived.views if view is not None]
+        if len(views) < len(self.parts) or any(len(view.columns) < len(derived.records.labels) for view in views):
+            raise HyCalError(
+                f"{self.model} cannot be exported to ONNX: a class has no image in one of the views. Learn the images "
+                "of all classes with all encoders first."
+            )
+        weights = derived.sharpened
+        return view_scores(
+            graph,
+            rows,
+            self.parts,
+            [partial(view.onnx_scores, graph) for view in views],
+            derived.groups.columns,
+            class_weights=weights.classes,
+            domain_weights=weights.domains,
         )
 
     def score_parts(self, X: npt.ArrayLike) -> ScoreParts:
