@@ -1,15 +1,19 @@
 """Make the package data of `hycal.data.load_xd8` from the images: a few hours once, resumable at any moment.
 
     python tools/build_xd8.py --images DIR --out src/hycal/data/xd8
+    python tools/build_xd8.py --images DIR --out src/hycal/data/xd8 --view builtin
+    python tools/build_xd8.py --images DIR --out src/hycal/data/xd8 --view dinov2-s
 
-DIR holds DOMAIN/{train,test}/CLASS/*.jpg. The encoder `clip-vit-b16-w8` must be there: `hycal encoders get
-clip-vit-b16-w8`. Only embeddings, labels and names are written, no image.
+DIR holds DOMAIN/{train,test}/CLASS/*.jpg. The encoder must be there: `hycal encoders get clip-vit-b16-w8`. The second
+and third command add the same images by another encoder. Only embeddings, labels and names are written, no image.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import platform
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -18,15 +22,19 @@ from rich.console import Console
 
 from hycal._version import __version__
 from hycal.commands._output import embedding_progress
-from hycal.data.bundled import write_domains
-from hycal.data.embedded import embed_sets, images_digest, in_order
+from hycal.data.bundled import PROVENANCE, write_domains, write_view
+from hycal.data.embedded import EmbeddedDomain, embed_sets, images_digest, in_order
 from hycal.data.readers import read_folder
 from hycal.embedding import EmbeddingCache
 from hycal.embedding.store import EmbeddingStore, space_fingerprint
 from hycal.encoders.encoder import Encoder
 
 ENCODER = "clip-vit-b16-w8"
-MOST_BYTES = 12_000_000
+MOST_BYTES = 25_000_000
+VIEW_LICENCES = {
+    "builtin": "Embeddings computed with EfficientNet-Lite (Apache licence 2.0).",
+    "dinov2-s": "Embeddings computed with DINOv2 ViT-S/14 (Apache licence 2.0).",
+}
 LICENCE = (
     "Embeddings computed with OpenAI CLIP ViT-B/16 (MIT licence). The images come from research and open "
     "data sets (FGVC-Aircraft, paintings by style, DTD, UC Merced, EFIGI, MNIST, medical image collections, "
@@ -43,11 +51,25 @@ def build(images: Path, out: Path, *, encoder: Encoder, store: EmbeddingStore, c
     if skipped:
         listing = "\n".join(f"  {skip.name}: {skip.reason}" for skip in skipped)
         raise SystemExit(f"{len(skipped)} images cannot be used; nothing is written:\n{listing}")
-    write_domains(out, domains, provenance=_provenance(images_digest(sets, images), encoder))
-    size = sum(path.stat().st_size for path in out.iterdir())
+    provenance = _provenance(images_digest(sets, images), encoder)
+    if encoder.name in VIEW_LICENCES:
+        _add_view(out, encoder.name, domains, provenance)
+    else:
+        write_domains(out, domains, provenance=provenance)
+    size = sum(path.stat().st_size for path in out.rglob("*.*"))
     console.print(f"{out}: {total:,} embeddings, {size:,} bytes")
     if size > MOST_BYTES:
         raise SystemExit(f"The package data is larger than {MOST_BYTES:,} bytes.")
+
+
+def _add_view(out: Path, encoder: str, domains: Mapping[str, EmbeddedDomain], provenance: dict[str, Any]) -> None:
+    """Write the rows of another encoder beside those of the same images."""
+    written = json.loads((out / PROVENANCE).read_text(encoding="utf-8"))
+    if written["images_sha256"] != provenance["images_sha256"]:
+        raise SystemExit("These are not the images of the package data; nothing is written.")
+    about = {key: provenance[key] for key in ("fingerprint", "dimension", "versions")}
+    stored = "8 bits, each row divided by its largest entry; deflate"
+    write_view(out, encoder, domains, provenance={**about, "stored_as": stored, "licence": VIEW_LICENCES[encoder]})
 
 
 def _provenance(digest: str, encoder: Encoder) -> dict[str, Any]:
@@ -77,12 +99,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, required=True, help="folder DOMAIN/{train,test}/CLASS/*.jpg")
     parser.add_argument("--out", type=Path, default=Path("src/hycal/data/xd8"), help="folder for the package data")
+    parser.add_argument("--view", choices=list(VIEW_LICENCES), default=ENCODER, help="another encoder to add")
     parser.add_argument("--cache", type=Path, help="embedding cache (default: the user's)")
     options = parser.parse_args()
     from hycal.embedding.cache import embeddings_folder
     from hycal.encoders import load_encoder
 
-    encoder = load_encoder(ENCODER, backend="onnx")
+    encoder = load_encoder(options.view, backend="onnx")
     with EmbeddingCache.of(encoder, options.cache or embeddings_folder()) as cache:
         build(options.images, options.out, encoder=encoder, store=cache, console=Console(stderr=True))
 

@@ -42,6 +42,7 @@ from hycal.validation import (
     check_samples,
     check_text,
 )
+from hycal.views.familiarity import ViewFamiliarity, view_familiarity_of
 from hycal.views.scorer import Viewed
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
@@ -125,9 +126,8 @@ class IncrementalClassifier(Viewed, Sealable, Method):
 
     def merge(self, other: IncrementalClassifier) -> Self:
         """Learn all that `other` learned: afterwards the model is the one that saw both streams."""
-        check_mergeable(
-            *(ModelKind(type(one).__name__, one._width, one.encoder_, views=one.views) for one in (self, other))
-        )
+        pair = (self, other)
+        check_mergeable(*(ModelKind(type(one).__name__, one._width, one.encoder_, "", one.views) for one in pair))
         self.install(self.merged(self.records_, other))
         self.encoder_ = self.encoder_ or other.encoder_
         return self
@@ -164,8 +164,8 @@ class IncrementalClassifier(Viewed, Sealable, Method):
     ) -> Step:
         """Return the arguments of `partial_fit` as a validated step; `width` is the expected dimension, if any."""
         self.check_parameters()
-        together = None if self.views is None else sum(self.views)
-        embeddings = check_samples(X, width=width or together, owner=type(self).__name__, views=self.views)
+        wide = width or sum(self.views or ()) or None
+        embeddings = check_samples(X, width=wide, owner=type(self).__name__, views=self.views)
         labels = check_labels(y, rows=len(embeddings))
         check_label(domain or "")
         return Step.of(embeddings, labels, domain, check_text(text, width=embeddings.shape[1], views=self.views))
@@ -325,9 +325,9 @@ class IncrementalClassifier(Viewed, Sealable, Method):
         return self.calibration_.temperature
 
     @property
-    def familiarity_(self) -> Familiarity:
+    def familiarity_(self) -> Familiarity | ViewFamiliarity:
         """The measure of how well queries fit the learned classes, and its thresholds."""
-        return familiarity_of(self.snapshot())
+        return (familiarity_of if self.views is None else view_familiarity_of)(self.snapshot())
 
     def save(self, path: str | PathLike[str], *, precision: str = "single") -> None:
         """Write the model to `path`, or over a model that is there; `load` reads it. "half" rounds to three digits."""

@@ -85,6 +85,12 @@ class Method(Estimator):
         """
         return None
 
+    def scores_inside(
+        self, derived: Any, records: Records, samples: Selection, columns: npt.NDArray[np.intp]
+    ) -> npt.NDArray[Any] | None:
+        """Return `scores_without_each` of samples of one domain for its classes, at `columns`, if it costs less."""
+        return None
+
     def scores_by_value(
         self, records: Records, samples: Selection, name: str, values: Sequence[Any]
     ) -> Iterable[Doubles] | None:

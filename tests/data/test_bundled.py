@@ -43,8 +43,33 @@ def test_what_is_shipped() -> None:
     assert sum(len(one.class_names) for one in xd8.values()) == 223
     assert sum(len(one.train_y) for one in xd8.values()) == 7371
     assert sum(len(one.test_y) for one in xd8.values()) == 4449
-    assert sum(path.stat().st_size for path in bundled._folder().iterdir()) <= 12_000_000
+    assert sum(path.stat().st_size for path in bundled._folder().glob("*.*")) <= 12_000_000
     for one in xd8.values():
         assert one.train_x.shape == (len(one.train_y), 512) and np.isfinite(one.test_x).all()
         assert set(one.test_y) <= set(one.train_y) == set(range(len(one.class_names)))
     assert bundled.xd8_provenance()["encoder"] == "clip-vit-b16-w8"
+
+
+def test_views_have_the_rows_of_the_same_images(tmp_path: Path) -> None:
+    written, other = {"alpha": domain("alpha", 0)}, {"alpha": domain("alpha", 5)}
+    write_domains(tmp_path, written, provenance={"encoder": "tiny"})
+    bundled.write_view(tmp_path, "small", other, provenance={"dimension": 16})
+    back = bundled.read_view(tmp_path, "small", read_domains(tmp_path))["alpha"]
+    assert np.allclose(back.train_x, other["alpha"].train_x, atol=5e-3)
+    assert np.allclose(np.linalg.norm(back.test_x, axis=1), 1, atol=1e-6)
+    assert bundled._provenance(tmp_path)["views"] == {"small": {"dimension": 16}}
+    (tmp_path / "views" / "small.npz").write_bytes(b"PK")
+    with pytest.raises(HyCalError, match=r"small\.npz"):
+        bundled.read_view(tmp_path, "small", written)
+
+
+def test_shipped_views_stand_side_by_side() -> None:
+    names = bundled.xd8_encoders()
+    widths = [512, *(bundled.xd8_provenance()["views"][name]["dimension"] for name in names[1:])]
+    alone, together = bundled.load_xd8(), bundled.load_xd8(names)
+    for name, one in together.items():
+        assert one.train_x.shape == (len(one.train_y), sum(widths))
+        assert np.array_equal(one.test_x[:, :512], alone[name].test_x)
+    assert sum(path.stat().st_size for path in bundled._folder().rglob("*.*")) <= 25_000_000
+    with pytest.raises(HyCalError, match="no embeddings by 'nothing'"):
+        bundled.load_xd8(["nothing"])

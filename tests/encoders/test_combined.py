@@ -91,10 +91,10 @@ def test_a_name_is_refused_that_names_a_part_twice_or_one_that_there_is_not(name
 
 
 def test_a_part_that_is_not_installed_is_named_with_what_to_do(empty_cache):
-    with pytest.raises(HyCalError, match="of encoder 'clip-vit-b16'.*hycal encoders get clip-vit-b16"):
+    with pytest.raises(HyCalError, match=r"of encoder 'clip-vit-b16'.*hycal encoders get clip-vit-b16"):
         load_encoder("builtin+clip-vit-b16")
     with pytest.raises(
-        HyCalError, match="--weights has the files of one encoder, and 'builtin\\+clip-vit-b16' names 2"
+        HyCalError, match=r"--weights has the files of one encoder, and 'builtin\+clip-vit-b16' names 2"
     ):
         load_encoder("builtin+clip-vit-b16", weights=empty_cache)
 

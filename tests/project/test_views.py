@@ -94,9 +94,8 @@ def test_a_dropped_view_was_never_there_to_the_byte(tmp_path, project, dropped):
 
 def test_undo_and_redo_are_exact_and_survive_the_file(project):
     hashes = [project.state.hash]
-    for part in (AUX, ZOOM):
-        hashes.append(project.add_view(part, view_rows(project.state, part.dimension)).after)
-    hashes.append(project.drop_view("tiny").after) if not _alone(project, "tiny") else None
+    hashes += [project.add_view(part, view_rows(project.state, part.dimension)).after for part in (AUX, ZOOM)]
+    hashes.append(project.drop_view("aux").after)
     states = [project.state]
     for expected in reversed(hashes[:-1]):
         project = Project(project.path)
@@ -109,12 +108,6 @@ def test_undo_and_redo_are_exact_and_survive_the_file(project):
         assert_same(project.state, state)
         assert project.state.space == state.space
         assert project.state.classifier.encoder_ == state.space.fingerprint
-
-
-def _alone(project: Project, name: str) -> bool:
-    at = [part.name for part in project.state.space.parts].index(name)
-    kept = np.delete(np.arange(project.state.space.dimension), np.r_[project.state.space.columns[at]])
-    return not all(e.row[kept].any() for e in project.state.examples)
 
 
 @given(OPERATIONS, st.integers(0, 3))
@@ -174,21 +167,21 @@ def test_questions_and_classes_that_lack_a_view_are_answered_from_the_others(pro
 def test_without_an_image_nothing_is_changed_and_what_cannot_have_views_says_so(tmp_path, project):
     before = project.path.read_bytes()
     assert project.add_view(AUX, {b"x" * 32: np.ones(5, np.float32)}).change == ""
-    with pytest.raises(HyCalError, match="has the view tiny; asked for 'aux'. It has no other"):
+    with pytest.raises(HyCalError, match=r"has the view tiny; asked for 'aux'. It has no other"):
         project.drop_view("aux")
-    with pytest.raises(HyCalError, match="has the view tiny; asked for 'tiny'. It has no other"):
+    with pytest.raises(HyCalError, match=r"has the view tiny; asked for 'tiny'. It has no other"):
         project.drop_view("tiny")
     with pytest.raises(HyCalError, match="Their embeddings cannot be compared"):
         project.add_view(Space("tiny", "another-space", 12), {})
     assert project.path.read_bytes() == before
-    ncm = pets_and_cars(tmp_path / "ncm.hycal", method="NCM")
-    with pytest.raises(HyCalError, match="NCM compares embeddings of one encoder.*HierarchicalHyCal"):
-        ncm.add_view(AUX, all_rows(ncm.state, AUX))
+    one_view = pets_and_cars(tmp_path / "one.hycal", method="RanPAC")
+    with pytest.raises(HyCalError, match=r"RanPAC takes embeddings of one encoder.*HierarchicalHyCal"):
+        one_view.add_view(AUX, all_rows(one_view.state, AUX))
     with pytest.raises(HyCalError, match="learned nothing yet"):
         new_project(tmp_path / "new.hycal", **METHOD).add_view(AUX, {})
     project.add_view(AUX, all_rows(project.state, AUX))
-    with pytest.raises(HyCalError, match="NCM compares embeddings of one encoder"):
-        project.change_method("NCM")
+    with pytest.raises(HyCalError, match="RanPAC takes embeddings of one encoder"):
+        project.change_method("RanPAC")
     with pytest.raises(HyCalError, match="has the views aux and tiny; asked for 'zoom'"):
         project.drop_view("zoom")
 
@@ -198,7 +191,7 @@ def test_a_view_that_some_images_have_alone_is_not_dropped(project):
     row = np.zeros(17, np.float32)
     row[0] = 1.0
     project.learn([Arrival("pets/dog", Example(row, b"k" * 32))])
-    with pytest.raises(HyCalError, match="1 learned images have the view aux alone.*Add tiny to them first"):
+    with pytest.raises(HyCalError, match=r"1 learned images have the view aux alone.*Add tiny to them first"):
         project.drop_view("aux")
 
 
@@ -225,10 +218,8 @@ def test_thumbnails_that_both_spaces_have_are_stored_once(project):
 
 def test_texts_stay_with_the_view_that_has_them(tmp_path):
     clip = Space("clip", "clip-space", 12)
-    texts = {
-        label: row
-        for label, row in zip(("pets/cat", "pets/dog", "cars/mini", "cars/cat"), np.eye(12, dtype=np.float32))
-    }
+    names = ("pets/cat", "pets/dog", "cars/mini", "cars/cat")
+    texts = dict(zip(names, np.eye(4, 12, dtype=np.float32), strict=True))
     images = [
         *arrivals("pets/cat", 1, 2),
         *arrivals("pets/dog", 1, 2),

@@ -86,6 +86,12 @@ def load_domains(
         As for `hycal.datasets.load_features`.
     """
     whole = _load_whole(setting, list(setting.data_sets), features, columns)
+    width = next(iter(whole.values())).train_x.shape[1]
+    if setting.views and width != sum(setting.views.values()):
+        raise HyCalError(
+            f"Setting {setting.name!r} has the views {dict(setting.views)}, and rows of {width} numbers were found; "
+            "expected their widths together."
+        )
     for name, sessions in setting.data_sets.items():
         found, expected = len(whole[name].class_names), sum(session.classes for session in sessions)
         if sessions[0].members and found != expected:
@@ -118,7 +124,7 @@ def _load_whole(
             f"Setting {setting.name!r} needs embeddings of {', '.join(names)}, which do not come with the package. "
             "Make them with `hycal bench embed`, then pass their folder with --features."
         )
-    bundled = load_xd8()
+    bundled = load_xd8(tuple(setting.views))
     unknown = [name for name in names if name not in bundled]
     if unknown:
         raise HyCalError(

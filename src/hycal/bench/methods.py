@@ -95,6 +95,10 @@ class Variant:
         }
         if not text:
             chosen |= method.without_text or {}
+        if setting.views and "views" in known:
+            chosen["views"] = tuple(setting.views.values())
+        elif chosen.get("views", ()) is None:
+            del chosen["views"]  # as in model files
         unknown = sorted(set(chosen) - set(known))
         if unknown:
             raise HyCalError(
@@ -106,10 +110,12 @@ class Variant:
         """Return the unfitted classifier."""
         return self.kind(**self.parameters(setting, text=text, seed=seed))
 
-    def why_not(self, *, text: bool) -> str:
-        """Return why the variant cannot run, or ""."""
+    def why_not(self, setting: Setting, *, text: bool) -> str:
+        """Return why the variant cannot run in a setting, or ""."""
         if not text and self.kind.without_text is None:
             return f"{self.method} needs text embeddings, and there are none"
+        if setting.views and "views" not in self.kind().get_params(deep=False):
+            return f"{self.method} takes one encoder: {self.kind.one_view_because}"
         return ""
 
 

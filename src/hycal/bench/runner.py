@@ -107,7 +107,7 @@ def run_grid(
     wanted = []
     for cell in cells:
         domains = cell.domains(embedded[cell.setting.name])
-        reason = cell.variant.why_not(text=all(domain.text is not None for domain in domains))
+        reason = cell.variant.why_not(cell.setting, text=all(domain.text is not None for domain in domains))
         if reason:
             impossible[f"{cell.setting.label}, {cell.variant.label}"] = reason
             continue

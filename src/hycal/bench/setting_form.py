@@ -101,6 +101,11 @@ SETTING_FORM = {
     "parameters": _Field(
         "[parameters.METHOD] for methods of `hycal bench list`", lambda value: _table(value, _of_method), optional=True
     ),
+    "views": _Field(
+        "[views] with the width of each encoder, two or more, such as builtin = 512",
+        lambda value: _table(value, lambda _, width: _whole(width)) and len(value) > 1,
+        optional=True,
+    ),
     "like": _Field("the name of a setting of the package", _text, optional=True),
     "tests": _one_of("every-step", "last-step", optional=True),
 }

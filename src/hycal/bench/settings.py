@@ -7,6 +7,7 @@ A setting is data: one TOML file in `hycal/bench/settings`, or any file of the s
                again, as the released code does; "all-available" takes each image once
     sampling   "own": every (setting, seed, domain) has its generator; "released": the released code's draws
     like       another setting: its entries are used where this one has none, and its images are drawn
+    [views]    encoders and the widths of their unit vectors, side by side in a row in this order; else there is one
     tests      "every-step": all domains learned so far are tested after each step; "last-step": all in the end alone
     [orders]              other orders of learning, by name; the order of the file is called "default"
     [parameters.METHOD]   parameters of a method in this setting
@@ -95,6 +96,7 @@ class Setting:
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     like: str = ""
     tests: str = "every-step"
+    views: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def label(self) -> str:

@@ -22,6 +22,7 @@ from hycal.state.samples import ClassSamples
 from hycal.state.sealed import SealedRecords
 from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
+from hycal.views.scorer import VIEWS
 
 _SMALLEST = 1e-6  # of the mean variance: least weight of the identity, where alpha2 makes it negative
 
@@ -153,6 +154,8 @@ class FeCAM(IncrementalClassifier):
         the few-shot variant has none.
     beta : float in (0, 1], default=0.5
         Power of the Tukey transformation.
+    views : tuple of int, optional
+        Widths of the unit vectors of several encoders, side by side in a row; see `hycal.views`. None is one encoder.
 
     Notes
     -----
@@ -182,6 +185,7 @@ class FeCAM(IncrementalClassifier):
         "alpha1": [Interval(Real, 0, None, closed="neither"), None],
         "alpha2": [Interval(Real, 0, None, closed="left"), None],
         "beta": [Interval(Real, 0, 1, closed="right")],
+        "views": VIEWS,
     }
     seals: ClassVar[str] = "classes"
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"alpha1": (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)}
@@ -194,12 +198,19 @@ class FeCAM(IncrementalClassifier):
     rebuilt_because = ""
 
     def __init__(
-        self, *, variant: str = "vit", alpha1: float | None = None, alpha2: float | None = None, beta: float = 0.5
+        self,
+        *,
+        variant: str = "vit",
+        alpha1: float | None = None,
+        alpha2: float | None = None,
+        beta: float = 0.5,
+        views: tuple[int, ...] | None = None,
     ) -> None:
         self.variant = variant
         self.alpha1 = alpha1
         self.alpha2 = alpha2
         self.beta = beta
+        self.views = views
 
     @classmethod
     def operations(cls, addition: Addition) -> float:

@@ -32,6 +32,7 @@ from hycal.state.records import Records
 from hycal.state.sealed import SealedRecords
 from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
+from hycal.views.scorer import VIEWS
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +85,8 @@ class GDA(Discriminant, ZeroShotFusion):
         Sigma = S/(N - C), and adds what then differs between domains: -x'Lambda x/2 + d/(N - C) log|Lambda|/2.
     strength : float, default=500
         k: how many samples Sigma counts for in the covariance of a domain.
+    views : tuple of int, optional
+        Widths of the unit vectors of several encoders, side by side in a row; see `hycal.views`. None is one encoder.
 
     Notes
     -----
@@ -111,6 +114,7 @@ class GDA(Discriminant, ZeroShotFusion):
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "zero_shot": ZERO_SHOT,
         **DOMAIN_CONSTRAINTS,
+        "views": VIEWS,
     }
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "strength": STRENGTHS,
@@ -118,12 +122,19 @@ class GDA(Discriminant, ZeroShotFusion):
     }
 
     def __init__(
-        self, *, alpha: float = 1.0, zero_shot: str = "fuse", covariance: str = "pooled", strength: float = 500.0
+        self,
+        *,
+        alpha: float = 1.0,
+        zero_shot: str = "fuse",
+        covariance: str = "pooled",
+        strength: float = 500.0,
+        views: tuple[int, ...] | None = None,
     ) -> None:
         self.alpha = alpha
         self.zero_shot = zero_shot
         self.covariance = covariance
         self.strength = strength
+        self.views = views
 
     def derive(self, records: Records, previous: Any) -> LinearHead | _WithNames | DomainDiscriminants:
         """Return the discriminant, and the zero-shot weights added where they are wanted."""

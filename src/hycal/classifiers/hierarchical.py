@@ -14,7 +14,7 @@ from hycal.algebra.evidence import ScorePart, ScoreParts
 from hycal.algebra.hierarchy_covariance import covariance_operations
 from hycal.algebra.hierarchy_fit import fit_hierarchy, identity_share
 from hycal.algebra.hierarchy_groups import domain_candidates
-from hycal.algebra.hierarchy_held_out import held_out_evidence
+from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_evidence
 from hycal.algebra.hierarchy_kernel import kernel_operations
 from hycal.algebra.hierarchy_posterior import Posterior, Weights, scaled_text
 from hycal.algebra.softmax import log_softmax
@@ -25,7 +25,6 @@ from hycal.classifiers.hierarchy_weights import (
     FittedDomain,
     domain_weight,
     fitted_domain,
-    members_of,
 )
 from hycal.classifiers.sealed_hierarchy import SealedHierarchy
 from hycal.estimator import Interval, StrOptions
@@ -190,9 +189,22 @@ class HierarchicalHyCal(SealedHierarchy):
         """Groups of classes, weights of evidence and the global prior stay as they are."""
         derived = derived.fitted
         q, e = held_out_evidence(derived.hierarchy, samples)
-        everything = Selection.of(records)
-        more = [_held_out_more(derived, number, everything, samples) for number in range(len(derived.kernels))]
+        more = [_held_out_more(derived, number, samples) for number in range(len(derived.kernels))]
         return _log_posterior(derived, samples.X, q, e, more)
+
+    def scores_inside(
+        self, derived: Posterior, records: Records, samples: Selection, columns: npt.NDArray[np.intp]
+    ) -> npt.NDArray[Any] | None:
+        """Return the log posterior inside a domain that is one group of classes."""
+        derived = derived.fitted
+        number = int(derived.hierarchy.domain_of[columns[0]])
+        domain = derived.hierarchy.domains[number]
+        if not np.array_equal(domain.columns, columns):
+            return None
+        held_out = evidence_in_own_domain(derived.hierarchy.prior, domain, samples)
+        e = np.stack([held_out.distance(), held_out.direction()])
+        more = _held_out_more_inside(derived, number, samples)
+        return log_softmax(np.sum(list(_weighted(derived, samples.X, number, e, more).values()), axis=0))
 
     def score_parts(self, X: npt.ArrayLike) -> ScoreParts:
         """Return the evidence of each kind for the classes of a domain, and what their domain adds."""
@@ -201,7 +213,7 @@ class HierarchicalHyCal(SealedHierarchy):
         scores = _log_posterior(derived, queries, q, e, more)
         parts = {name: np.zeros(scores.shape) for name in KINDS}
         for number, domain in enumerate(derived.hierarchy.domains):
-            for name, part in _weighted(derived, queries, number, e, more[number]).items():
+            for name, part in _weighted(derived, queries, number, e[:, :, domain.columns], more[number]).items():
                 parts[name][:, domain.columns] = part
         given = {name: part for name, part in parts.items() if part.any()}
         given["domain"] = scores - sum(given.values())
@@ -239,8 +251,8 @@ def _more(derived: Posterior, number: int, X: Floats) -> dict[str, Floats]:
 def _weighted(
     derived: Posterior, X: Floats, number: int, e: npt.NDArray[np.floating], more: Mapping[str, Floats]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return each kind of evidence for the classes of one domain times its weight, (n, C_g)."""
-    distance, direction = e[:, :, derived.hierarchy.domains[number].columns]
+    """Return each kind of evidence for the classes of one domain times its weight, (n, C_g); `e` is (2, n, C_g)."""
+    distance, direction = e
     found: dict[str, npt.NDArray[Any]] = {"distance": distance, "direction": direction, **more}
     text = derived.texts[number]
     if text is not None:
@@ -261,7 +273,7 @@ def _log_posterior(
     scores = np.empty_like(e[0])
     for number, (domain, other) in enumerate(zip(derived.hierarchy.domains, more, strict=True)):
         energies[:, number] = q[:, number] + e[0][:, domain.columns].max(axis=1)
-        evidence, *rest = _weighted(derived, X, number, e, other).values()
+        evidence, *rest = _weighted(derived, X, number, e[:, :, domain.columns], other).values()
         for part in rest:
             evidence += part
         scores[:, domain.columns] = log_softmax(evidence)
@@ -271,15 +283,23 @@ def _log_posterior(
     return scores
 
 
-def _held_out_more(derived: Posterior, number: int, everything: Selection, samples: Selection) -> dict[str, Floats]:
+def _held_out_more(derived: Posterior, number: int, samples: Selection) -> dict[str, Floats]:
     """Return the same as `_more` of samples, each without itself."""
     evidence = _more(derived, number, samples.X)
-    kernel, covariances = derived.kernels[number], derived.covariances[number]
     own = np.flatnonzero(derived.hierarchy.domain_of[samples.own] == number)
+    for kind, part in _held_out_more_inside(derived, number, samples.at(own)).items():
+        evidence[kind][own] = part
+    return evidence
+
+
+def _held_out_more_inside(derived: Posterior, number: int, samples: Selection) -> dict[str, Floats]:
+    """Return the same of samples of the domain itself."""
+    kernel, covariances, evidence = derived.kernels[number], derived.covariances[number], {}
     if kernel is not None:
-        members = members_of(derived.hierarchy, number, everything)
-        evidence["kernel"][own] = kernel.without_each(np.searchsorted(members.rows, samples.rows[own]))
+        domain_of = np.repeat(derived.hierarchy.domain_of, derived.records.counts)
+        members = np.flatnonzero(domain_of == number)
+        evidence["kernel"] = kernel.without_each(np.searchsorted(members, samples.rows))
     if covariances is not None:
-        classes = np.searchsorted(derived.hierarchy.domains[number].columns, samples.own[own])
-        evidence["covariance"][own] = covariances.without_each(samples.X[own], classes)
+        classes = np.searchsorted(derived.hierarchy.domains[number].columns, samples.own)
+        evidence["covariance"] = covariances.without_each(samples.X, classes)
     return evidence

@@ -27,6 +27,7 @@ from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.state.snapshot import Snapshot
 from hycal.validation import Doubles, Floats
+from hycal.views.scorer import VIEWS
 
 if TYPE_CHECKING:
     from hycal.encoders.onnx_graph import GraphBuilder
@@ -103,6 +104,8 @@ class HyCal(IncrementalClassifier):
         scaled to [0, 1] over the candidates. A class of one sample has S = 0 under all.
     metric : {"dynamic", "cosine", "mahalanobis", "average"}, default="dynamic"
         The blend, or one of the paper's ablations.
+    views : tuple of int, optional
+        Widths of the unit vectors of several encoders, side by side in a row; see `hycal.views`. None is one encoder.
 
     Notes
     -----
@@ -140,6 +143,7 @@ class HyCal(IncrementalClassifier):
         "fusion": [StrOptions(set(FUSIONS))],
         "rule": [StrOptions(set(_RULES))],
         "metric": [StrOptions(set(_METRICS))],
+        "views": VIEWS,
     }
     direction_only: ClassVar[Mapping[str, Any] | None] = {"metric": "cosine"}
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
@@ -167,6 +171,7 @@ class HyCal(IncrementalClassifier):
         fusion: str = "sum",
         rule: str = "paper",
         metric: str = "dynamic",
+        views: tuple[int, ...] | None = None,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -175,6 +180,7 @@ class HyCal(IncrementalClassifier):
         self.fusion = fusion
         self.rule = rule
         self.metric = metric
+        self.views = views
 
     @classmethod
     def operations(cls, addition: Addition) -> float:

@@ -17,6 +17,7 @@ from hycal.state.records import ClassRecord, Records
 from hycal.state.sealed import SealedRecords
 from hycal.state.selection import Selection
 from hycal.validation import Doubles
+from hycal.views.scorer import VIEWS
 
 
 class NCM(LinearClassifier):
@@ -31,6 +32,8 @@ class NCM(LinearClassifier):
     ----------
     metric : {"cosine", "euclidean"}, default="cosine"
         Cosine is SimpleCIL; the euclidean score is the negative squared distance, less a term all classes share.
+    views : tuple of int, optional
+        Widths of the unit vectors of several encoders, side by side in a row; see `hycal.views`. None is one encoder.
 
     Notes
     -----
@@ -49,7 +52,10 @@ class NCM(LinearClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {"metric": [StrOptions({"cosine", "euclidean"})]}
+    _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
+        "metric": [StrOptions({"cosine", "euclidean"})],
+        "views": VIEWS,
+    }
     seals: ClassVar[str] = "means"
     direction_only: ClassVar[Mapping[str, Any] | None] = {"metric": "cosine"}
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"metric": ("cosine", "euclidean")}
@@ -57,8 +63,9 @@ class NCM(LinearClassifier):
 
     rebuilt_because = ""
 
-    def __init__(self, *, metric: str = "cosine") -> None:
+    def __init__(self, *, metric: str = "cosine", views: tuple[int, ...] | None = None) -> None:
         self.metric = metric
+        self.views = views
 
     @classmethod
     def operations(cls, addition: Addition) -> float:

@@ -89,6 +89,8 @@ class MethodRegistry(Mapping[str, Method]):
         chosen = profile_parameters(method, profile)
         expected = method().get_params()
         unknown = sorted(set(overrides) - set(expected))
+        if "views" in unknown:
+            raise HyCalError(f"{name} takes one encoder: {method.one_view_because}. Choose another method.")
         if unknown:
             raise HyCalError(
                 f"{name} has no parameter {unknown[0]!r}; expected one of {', '.join(expected) or 'none'}."

@@ -19,6 +19,7 @@ from hycal.state.records import Records
 from hycal.state.sealed import SealedRecords
 from hycal.state.selection import Selection
 from hycal.validation import Doubles
+from hycal.views.scorer import VIEWS
 
 
 class SLDA(Discriminant):
@@ -39,6 +40,8 @@ class SLDA(Discriminant):
         differs between domains: -x'Lambda x/2 + log|Lambda|/2.
     strength : float, default=500
         k: how many samples Sigma counts for in the covariance of a domain.
+    views : tuple of int, optional
+        Widths of the unit vectors of several encoders, side by side in a row; see `hycal.views`. None is one encoder.
 
     Notes
     -----
@@ -65,6 +68,7 @@ class SLDA(Discriminant):
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         "shrinkage": [Interval(Real, 0, 1, closed="neither")],
         **DOMAIN_CONSTRAINTS,
+        "views": VIEWS,
     }
     tuning_grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "shrinkage": tuple(10.0**k for k in np.arange(-5, -0.9, 0.5)),
@@ -72,10 +76,18 @@ class SLDA(Discriminant):
     }
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {"official": {"shrinkage": 1e-4}, "robust": {}}
 
-    def __init__(self, *, shrinkage: float = 1e-4, covariance: str = "pooled", strength: float = 500.0) -> None:
+    def __init__(
+        self,
+        *,
+        shrinkage: float = 1e-4,
+        covariance: str = "pooled",
+        strength: float = 500.0,
+        views: tuple[int, ...] | None = None,
+    ) -> None:
         self.shrinkage = shrinkage
         self.covariance = covariance
         self.strength = strength
+        self.views = views
 
     def derive(self, records: Records, previous: Any) -> LinearHead | SteppedDiscriminant | DomainDiscriminants:
         """Return the discriminant under the shrunk covariance."""

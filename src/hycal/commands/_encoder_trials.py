@@ -41,7 +41,8 @@ _LABEL_FILES = {".csv", ".json", ".jsonl", ".xml", ".npz"}  # any other file is 
 
 def other_encoders(state: State) -> list[str]:
     """Return the encoders whose weights are here, but for the model's own."""
-    return [spec.name for spec in list_encoders() if spec.name != state.space.name and not locate(spec).missing]
+    own = {part.name for part in state.space.parts}
+    return [spec.name for spec in list_encoders() if spec.name not in own and not locate(spec).missing]
 
 
 def no_other_encoder(state: State) -> str:

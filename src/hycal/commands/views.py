@@ -24,13 +24,13 @@ from hycal.commands._output import (
 )
 from hycal.data.readers import list_images
 from hycal.embedding.sources import ImageSource
-from hycal.encoders.catalog import find_encoder
+from hycal.encoders.catalog import find_parts
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, State
 from hycal.project.encoder import encoder_space, text_embeddings
 from hycal.project.examples import Example
-from hycal.project.views import View, check_addable, find_images, images_without, views_of
+from hycal.project.views import ViewSummary, check_addable, find_images, images_without, views_of
 from hycal.validation import Floats, unit_rows
 
 _NAMES_SHOWN = 3
@@ -53,10 +53,10 @@ def views_command(
         Path | None,
         typer.Option("--images", metavar="FOLDER", help="With --add: where the learned images are, by any names."),
     ] = None,
-    weights: Weights = None,
     cache: CacheFolder = None,
-    quiet: Quiet = False,
+    weights: Weights = None,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Show the views of a model: its encoders, their weights in each domain, and the images that lack one.
 
@@ -102,7 +102,7 @@ def _show(model: Path, state: State, *, as_json: bool) -> None:
         print_line(Console(), "one view; to add another: hycal views MODEL --add ENCODER --images FOLDER")
 
 
-def _view_json(view: View) -> dict[str, Any]:
+def _view_json(view: ViewSummary) -> dict[str, Any]:
     return {
         "encoder": view.space.name,
         "fingerprint": view.space.fingerprint,
@@ -125,7 +125,10 @@ def _add(
 ) -> None:
     from hycal.encoders.loader import load_tower  # imports ONNX Runtime, which is slow
 
-    spec, listed = find_encoder(name), None if images is None else list_images(images)
+    specs, listed = find_parts(name), None if images is None else list_images(images)
+    if len(specs) > 1:
+        raise HyCalError(f"{name!r} names {len(specs)} encoders. Add one after the other; each is a change.")
+    spec = specs[0]
     like = next((part.fingerprint for part in project.state.space.parts if part.name == spec.name), None)
     with working("loading the encoder", quiet=quiet):
         encoder = load_tower(spec.name, weights=weights, like=None if like is None else like.partition("/")[0])

@@ -4,7 +4,7 @@
 It never uses a classifier, and leaves decoding and encoding to `embedding`.
 """
 
-from hycal.data.bundled import load_xd8, xd8_provenance
+from hycal.data.bundled import load_xd8, xd8_encoders, xd8_provenance
 from hycal.data.catalog import DataSetSpec, find_dataset, list_datasets, prompts
 from hycal.data.check import DataReport, check_dataset
 from hycal.data.embedded import EmbeddedDomain
@@ -28,5 +28,6 @@ __all__ = [
     "read_folder",
     "read_jsonl",
     "read_npz",
+    "xd8_encoders",
     "xd8_provenance",
 ]

@@ -1,14 +1,18 @@
-"""The CLIP embeddings that come with the package, for trying everything without a download, and their file format.
+"""The embeddings that come with the package, for trying everything without a download, and their file format.
 
 A domain is one .npz file. Embeddings are float16, as two planes of bytes, deflated. The high bytes of unit rows (sign,
 exponent, two bits of mantissa) are alike and deflate well; the low bytes are noise. Interleaved, as numpy stores them,
 neither would shrink.
+
+The same images by another encoder are a view: views/ENCODER.npz has the rows of all domains in 8 bits, scaled by their
+largest entry, which unit length makes unnecessary to store.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -23,17 +27,20 @@ from hycal.storage.npz import load_arrays
 from hycal.validation import Floats, unit_rows
 
 PROVENANCE = "provenance.json"
+VIEWS = "views"
 _MOST_LABELS = 2**16
+_LEVELS = 127  # of an entry in 8 bits
 
 _Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-def load_xd8() -> dict[str, EmbeddedDomain]:
+def load_xd8(encoders: Sequence[str] = ()) -> dict[str, EmbeddedDomain]:
     """Return the bundled embeddings of eight visual disciplines, by domain name in alphabetical order.
 
-    OpenAI's CLIP ViT-B/16 (encoder `clip-vit-b16-w8`) on 223 classes of aircraft, art, digit, flower,
+    By default OpenAI's CLIP ViT-B/16 (encoder `clip-vit-b16-w8`) on 223 classes of aircraft, art, digit, flower,
     galaxy, medical, satellite and texture images; 7371 for training, 4449 for testing, 512 dimensions, stored in half
-    precision. `xd8_provenance` says exactly what was embedded, and how.
+    precision. `xd8_provenance` says exactly what was embedded, and how. With names of encoders, a row has the unit
+    vectors of all of them side by side, in their order; `xd8_encoders` lists them.
 
     Examples
     --------
@@ -41,7 +48,32 @@ def load_xd8() -> dict[str, EmbeddedDomain]:
     >>> xd8["digit"].train_x.shape[1], len(xd8["flower"].class_names)
     (512, 102)
     """
-    return read_domains(_folder())
+    folder, domains = _folder(), read_domains(_folder())
+    if not encoders:
+        return domains
+    first, known = xd8_provenance()["encoder"], xd8_encoders()
+    missing = [name for name in encoders if name not in known]
+    if missing:
+        raise HyCalError(f"The package has no embeddings by {missing[0]!r}; expected some of {', '.join(known)}.")
+    views = [domains if name == first else read_view(folder, name, domains) for name in encoders]
+    return {
+        name: replace(
+            domain,
+            train_x=np.hstack([view[name].train_x for view in views]),
+            test_x=np.hstack([view[name].test_x for view in views]),
+        )
+        for name, domain in domains.items()
+    }
+
+
+def xd8_encoders() -> tuple[str, ...]:
+    """Return the names of the encoders whose embeddings come with the package.
+
+    >>> xd8_encoders()[:2]
+    ('clip-vit-b16-w8', 'builtin')
+    """
+    provenance = xd8_provenance()
+    return provenance["encoder"], *sorted(provenance.get("views", {}))
 
 
 def xd8_provenance() -> dict[str, Any]:
@@ -113,8 +145,53 @@ def write_domains(folder: Path, domains: Mapping[str, EmbeddedDomain], *, proven
             "train": len(domain.train_y),
             "test": len(domain.test_y),
         }
-    text = json.dumps({**provenance, "domains": counts}, indent=2, sort_keys=True, ensure_ascii=False)
+    _write_provenance(folder, {**provenance, "domains": counts})
+
+
+def _write_provenance(folder: Path, content: Mapping[str, Any]) -> None:
+    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
     write_whole(folder / PROVENANCE, (text + "\n").encode())
+
+
+def write_view(folder: Path, encoder: str, domains: Mapping[str, EmbeddedDomain], *, provenance: Any) -> None:
+    """Write the rows of the same images by another encoder, and add its provenance to that of the folder."""
+    arrays: dict[str, Any] = {}
+    for name, domain in domains.items():
+        arrays[f"{name}.train_x"], arrays[f"{name}.test_x"] = map(_eight_bits, (domain.train_x, domain.test_x))
+    (folder / VIEWS).mkdir(exist_ok=True)
+    with replacing(folder / VIEWS / f"{encoder}.npz") as file:
+        np.savez_compressed(file, **arrays)
+    content = _provenance(folder)
+    content["views"] = {**content.get("views", {}), encoder: provenance}
+    _write_provenance(folder, content)
+
+
+def read_view(folder: Path, encoder: str, domains: Mapping[str, EmbeddedDomain]) -> dict[str, EmbeddedDomain]:
+    """Return `domains` with the rows that `write_view` wrote for an encoder."""
+    path = folder / VIEWS / f"{encoder}.npz"
+    try:
+        arrays = load_arrays(path)
+        return {
+            name: replace(
+                domain,
+                train_x=_as_many(arrays[f"{name}.train_x"], domain.train_x),
+                test_x=_as_many(arrays[f"{name}.test_x"], domain.test_x),
+            )
+            for name, domain in domains.items()
+        }
+    except (ValueError, KeyError) as error:
+        raise HyCalError(f"{path.name} of the bundled data is damaged: {error}. Install hycal again.") from None
+
+
+def _as_many(codes: npt.NDArray[Any], rows: Floats) -> Floats:
+    if len(codes) != len(rows):
+        raise ValueError(f"it has {len(codes)} rows in place of {len(rows)}")
+    return unit_rows(codes.astype(np.float32))
+
+
+def _eight_bits(rows: Floats) -> npt.NDArray[np.int8]:
+    """Return rows as whole numbers up to 127; their length is lost."""
+    return np.round(_LEVELS * rows / np.abs(rows).max(axis=1, keepdims=True)).astype(np.int8)
 
 
 def _split_planes(name: str, rows: npt.NDArray[np.floating[Any]]) -> dict[str, npt.NDArray[np.uint8]]:

@@ -7,7 +7,7 @@ decoded once, and encoded by the other parts alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -112,12 +112,15 @@ class Inputs:
     lanes: Sequence[Lane]
 
     @property
-    def preprocess(self) -> SideBySide:
-        """The function from one image to the inputs of the lanes, one after the other; picklable."""
-        return SideBySide(tuple(lane.encoder.preprocess for lane in self.lanes))
+    def preprocess(self) -> Callable[[Image.Image], Floats]:
+        """The function from one image to the inputs of the lanes, of several one after the other; picklable."""
+        functions = tuple(lane.encoder.preprocess for lane in self.lanes)
+        return functions[0] if len(functions) == 1 else SideBySide(functions)
 
     def by_lane(self, tensor: Floats) -> list[tuple[Lane, Floats]]:
         """Return the input of each lane."""
+        if len(self.lanes) == 1:
+            return [(self.lanes[0], tensor)]
         return list(zip(self.lanes, split_inputs(tensor, [lane.shape for lane in self.lanes]), strict=True))
 
 

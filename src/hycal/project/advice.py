@@ -18,7 +18,7 @@ from hycal.project.examples import Example
 from hycal.project.state import State
 from hycal.uncertainty.cross_validation import CrossValidation, Estimate, cross_validate
 from hycal.uncertainty.near_duplicates import duplicate_groups
-from hycal.validation import Floats, Label
+from hycal.validation import Floats, Label, unit_queries
 
 FEW = 5  # images that differ; an estimate from fewer is too uncertain
 GOOD = 0.9
@@ -227,7 +227,7 @@ def _suspects(state: State, judged: CrossValidation, columns: npt.NDArray[np.int
     candidates = np.flatnonzero(~judged.hits)
     if not len(candidates):
         return ()
-    rows = np.stack([example.row for example in state.examples])
+    rows = unit_queries(np.stack([example.row for example in state.examples]))  # with views, a row as a whole
     found = []
     for start in range(0, len(candidates), _AT_ONCE):
         part = candidates[start : start + _AT_ONCE]

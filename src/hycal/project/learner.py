@@ -15,7 +15,7 @@ from hycal.embedding.thumbnails import Thumbnails
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project.changes import Arrival, Receipt
-from hycal.project.encoder import encoder_space, text_embeddings
+from hycal.project.encoder import text_embeddings
 from hycal.project.examples import Example
 from hycal.project.project import Project
 from hycal.validation import Floats, unit_views
@@ -109,8 +109,7 @@ class Learner:
             )
         if self._on_encoded is not None:
             self._on_encoded(result.encoded)
-        views = encoder_space(self.encoder).views
-        rows = unit_views(result.rows, views) if len(result.rows) else result.rows
+        rows = unit_views(result.rows, self.project.state.space.views) if len(result.rows) else result.rows
         called = [source.name for source in sources] if names is None else names
         examples = {
             int(number): Example(row, key, called[number], b"" if made is None else made.get(key))

@@ -61,8 +61,9 @@ def make_method(kind: type[IncrementalClassifier], parameters: Mapping[str, Any]
     if parameters.get("views") and not has_views(kind):
         able = [name for name in METHODS if has_views(METHODS[name])]
         raise HyCalError(
-            f"{kind.__name__} compares embeddings of one encoder, and here there are {len(parameters['views'])} side "
-            f"by side. Use a method with views ({', '.join(able)}), or one encoder: `hycal views MODEL --drop ENCODER`."
+            f"{kind.__name__} takes embeddings of one encoder, and here there are {len(parameters['views'])} side by "
+            f"side: {kind.one_view_because}. Use a method with views ({', '.join(able)}), or one encoder; of a model "
+            "that exists, `hycal views MODEL --drop ENCODER`."
         )
     try:
         classifier = kind(**parameters)
@@ -132,7 +133,9 @@ def method_choices(state: State, *, has_text: bool) -> list[MethodChoice]:
             continue
         problem = "" if texts or kind.without_text is not None else "It needs an encoder that embeds class names too."
         if state.space.views is not None and not has_views(kind):
-            problem = "It compares embeddings of one encoder, and this model has views of several."
+            problem = (
+                f"It takes embeddings of one encoder, and this model has views of several: {kind.one_view_because}."
+            )
         found.append(MethodChoice(name, (kind.__doc__ or "").strip().partition("\n")[0], problem))
     return found
 

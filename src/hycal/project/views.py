@@ -30,7 +30,7 @@ from hycal.validation import Floats, Label
 
 
 @dataclass(frozen=True)
-class View:
+class ViewSummary:
     """One view of a model.
 
     Attributes
@@ -51,13 +51,13 @@ class View:
     weights: Mapping[str, float]
 
 
-def views_of(state: State) -> list[View]:
+def views_of(state: State) -> list[ViewSummary]:
     """Return the views of a model; the one encoder of a model without views counts as one."""
     found = []
     for number, (part, columns) in enumerate(zip(state.space.parts, state.space.columns, strict=True)):
         lacking = sum(not example.row[columns].any() for example in state.examples)
         texts = sum(class_.text is not None and bool(class_.text[columns].any()) for class_ in state.classes.values())
-        found.append(View(part, lacking, texts, _weights(state, number)))
+        found.append(ViewSummary(part, lacking, texts, _weights(state, number)))
     return found
 
 

@@ -300,8 +300,8 @@ class Service:
 
     def _follow(self, receipt: Receipt) -> Receipt:
         """Embed by the encoder of the model as it is after a change, which may have got or lost a view."""
-        with self._changing:
-            if self.project.state.space != self._space:
+        if self.project.state.space != self._space:
+            with self._changing:
                 self._use(*encoder_if_any(self.project.state))
         return receipt
 
@@ -315,7 +315,7 @@ class Service:
     def change_encoder(self, name: str) -> Receipt:
         """Embed images by another encoder; a project that has learned something is refused."""
         method = type(self.state.classifier).__name__
-        self.project.check_new()  # before an encoder is loaded
+        self.project.check_new()
         encoder = load_encoder(name)
         with self._changing:
             receipt = self._start(empty_state(encoder_space(encoder), has_text=encoder.has_text, method=method))
@@ -331,8 +331,7 @@ class Service:
     def try_method(self, state: State, method: str) -> Trial:
         """Return the accuracy of a method on the images of a model, each judged by a model that never saw it."""
         with self._trying, one_blas_thread():
-            (trial,) = trials(state, [METHODS.find(method).__name__])
-        return trial
+            return next(iter(trials(state, [METHODS.find(method).__name__])))
 
     def advice(self, state: State) -> Advice | None:
         """Return advice on a model; None if it has fewer than two classes, is sealed, or it would take too long."""
@@ -352,6 +351,5 @@ def _advice(state: State) -> Advice | None:
 
 def _learned_example(state: State, identity: bytes) -> Example | None:
     label = state.label_of.get(identity)
-    if label is None:
-        return None
-    return next(example for example in state.classes[label].examples if example.identity == identity)
+    examples = () if label is None else state.classes[label].examples
+    return next((example for example in examples if example.identity == identity), None)

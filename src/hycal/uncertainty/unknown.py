@@ -27,7 +27,7 @@ from hycal.uncertainty.covariance_measures import CovarianceMeasures
 from hycal.uncertainty.near_duplicates import Distinct
 from hycal.validation import Doubles, Floats
 
-_HELD_OUT = 1000  # samples
+HELD_OUT = 1000  # samples
 _LEAST_SPREAD = 1e-9
 _COMMON = 0.44  # of the cosine with the mean of all classes, where classes have many samples
 _MANY = 10.0  # held-out samples below a quantile at which it counts as much as that of Student's t
@@ -106,19 +106,24 @@ class Familiarity:
             raise HyCalError("No class has images yet, so no image can be called known or unknown. Learn images first.")
         distinct = Distinct.of(learned)
         records = distinct.records
+        rows = spread_rows(records, np.arange(len(records.counts)), HELD_OUT)
+        known, familiarity = cls.fitted(records, Selection.of(records, rows), most=most)
+        return replace(known, held_out=np.sort(familiarity), distinct=distinct)
+
+    @classmethod
+    def fitted(cls, records: Records, samples: Selection, *, most: float = 1.0) -> tuple[Familiarity, Doubles]:
+        """Fit to records without near-duplicates; return also the familiarity of held-out `samples`, in their order."""
         similarity = ClassSimilarity.of(records)
-        rows = spread_rows(records, np.arange(len(records.counts)), _HELD_OUT)
-        if not len(rows):
-            return cls(similarity, 0.0, 1.0, None, 0.0, np.empty(0), distinct)
-        samples = Selection.of(records, rows)
+        if not len(samples.rows):
+            return cls(similarity, 0.0, 1.0, None, 0.0, np.empty(0)), np.empty(0)
         found = similarity.held_out(samples)
         centre, spread = float(found.mean()), max(float(found.std(ddof=1)), _LEAST_SPREAD)
         familiarity, share = (found - centre) / spread, min(_covariance_share(records), most)
         if not share:
-            return cls(similarity, centre, spread, None, 0.0, np.sort(familiarity), distinct)
+            return cls(similarity, centre, spread, None, 0.0, np.empty(0)), familiarity
         covariances, measured = CovarianceMeasures.fitted(records, samples)
         familiarity = (1.0 - share) * familiarity + share * measured
-        return cls(similarity, centre, spread, covariances, share, np.sort(familiarity), distinct)
+        return cls(similarity, centre, spread, covariances, share, np.empty(0)), familiarity
 
     def after(self, changes: Changes) -> Familiarity | None:
         """Return the familiarity after `changes` of all samples; None if it has to be fitted anew.
@@ -150,22 +155,27 @@ class Familiarity:
         return familiarity
 
     def threshold(self, error: float) -> float:
-        """Return the familiarity below which a query is unknown, so that a share of `error` of the known ones is.
+        """Return the familiarity below which a query is unknown, so that a share of `error` of the known ones is."""
+        return lowest_familiarity(self.held_out, error)
 
-        Of normal samples with mean m and deviation s, known from n held-out ones, about `error` lie below m - t s, with
-        t the quantile of n degrees of freedom; n - 1 would allow for the error of m too, but a query is compared with
-        means of one sample more than a held-out sample is, which makes up for it. The quantile of the held-out samples
-        needs no normal ones, but many: it has the weight n error/(n error + 10).
-        """
-        n = len(self.held_out)
-        if not n:
-            raise HyCalError(
-                "No class has two samples that differ, so none can be held out to set a threshold. Learn a second "
-                "image of a class that is not a near-duplicate of the first."
-            )
-        normal = self.held_out.mean() - student_quantile(n, 1.0 - error) * self.held_out.std(ddof=1)
-        weight = n * error / (n * error + _MANY)
-        return float((1.0 - weight) * normal + weight * np.quantile(self.held_out, error))
+
+def lowest_familiarity(held_out: Doubles, error: float) -> float:
+    """Return the value that a share of `error` of known queries lies below, from values of held-out samples.
+
+    Of normal samples with mean m and deviation s, known from n held-out ones, about `error` lie below m - t s, with
+    t the quantile of n degrees of freedom; n - 1 would allow for the error of m too, but a query is compared with
+    means of one sample more than a held-out sample is, which makes up for it. The quantile of the held-out samples
+    needs no normal ones, but many: it has the weight n error/(n error + 10).
+    """
+    n = len(held_out)
+    if not n:
+        raise HyCalError(
+            "No class has two samples that differ, so none can be held out to set a threshold. Learn a second "
+            "image of a class that is not a near-duplicate of the first."
+        )
+    normal = held_out.mean() - student_quantile(n, 1.0 - error) * held_out.std(ddof=1)
+    weight = n * error / (n * error + _MANY)
+    return float((1.0 - weight) * normal + weight * np.quantile(held_out, error))
 
 
 def student_quantile(freedom: int, share: float) -> float:

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
+from hycal.state.snapshot import Snapshot
 from hycal.uncertainty.calibration import calibrated_temperature
 from hycal.uncertainty.leave_one_out import HeldOutScores, leaves_out_quickly, score_held_out
 from hycal.validation import Doubles, Floats, unit_queries
-from hycal.views.weights import DomainColumns, ViewWeights
+from hycal.views.weights import DomainColumns, ViewWeights, log_shares
 
-_HELD_OUT = 200  # samples of a domain that the weights of views are fitted on
+if TYPE_CHECKING:
+    from hycal.encoders.onnx_graph import GraphBuilder
+
+_HELD_OUT = 100  # samples of a domain that the weights of views inside it are fitted on
+_HELD_OUT_OF_DOMAIN = 16  # samples of a domain that the weights for telling domains are fitted on
 _DERIVED_AGAIN = 30  # samples of all, where a model is derived for each
 
 
@@ -48,9 +53,19 @@ class View:
     value: Any
     temperature: float = 1.0
 
+    @cached_property
+    def _everything(self) -> Selection:
+        return Selection.of(self.table)
+
     def scores(self, X: Floats) -> npt.NDArray[Any]:
         """Return the scores of rows that have the view, (n, C_v)."""
         return np.asarray(self.method.score_rows(self.value, unit_queries(X[:, self.part]), None))
+
+    def onnx_scores(self, graph: GraphBuilder, rows: str) -> str:
+        """Add the nodes that score unit rows of the view, divided by its temperature."""
+        snapshot = Snapshot(self.table, self.method.get_params(), self.value)
+        scores: str = self.method.onnx_scores(graph, rows, snapshot)
+        return graph.node("Div", scores, graph.number(self.temperature))
 
     def held_out(self, samples: Selection, places: npt.NDArray[np.intp]) -> HeldOutScores:
         """Return the scores of learned samples, each by the model of the view without it.
@@ -58,7 +73,7 @@ class View:
         A class that has no other sample in the view is unknown: its score is NaN. `places` has the position of each
         sample of all views in the table of this one.
         """
-        own = Selection.of(self.table, places[samples.rows])
+        own = self._everything.at(places[samples.rows])
         several, alone = np.flatnonzero(own.counts > 1), np.flatnonzero(own.counts == 1)
         scores = np.empty((len(own.rows), len(self.columns)))
         if len(several):
@@ -68,13 +83,28 @@ class View:
             scores[alone, own.own[alone]] = np.nan
         return HeldOutScores(own, scores)
 
+    def held_out_inside(
+        self, samples: Selection, places: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]
+    ) -> Doubles:
+        """Return the same for the classes of the domain of all `samples`, at `columns` of the table of all views."""
+        inside = np.flatnonzero(np.isin(self.columns, columns))
+        own = self._everything.at(places[samples.rows])
+        scores = np.full((len(own.rows), len(columns)), np.nan)
+        known = np.searchsorted(columns, self.columns[inside])
+        several = np.flatnonzero(own.counts > 1)
+        found = None
+        if len(several) == len(own.rows):
+            found = self.method.scores_inside(self.value, self.table, own, inside)
+        scores[:, known] = self.held_out(samples, places).scores[:, inside] if found is None else found
+        return scores
+
     def calibrated(self, found: HeldOutScores) -> View:
-        """Return the view with the temperature that suits held-out scores."""
-        if len(self.columns) == 1:
-            return self
+        """Return the view with its method's own temperature, or the one that suits held-out scores."""
+        fixed = self.method.fixed_temperature
+        if len(self.columns) == 1 or fixed is not None:
+            return replace(self, temperature=fixed or 1.0)
         judged = np.flatnonzero(found.samples.counts > 1)
         some = HeldOutScores(found.samples.at(judged), found.scores[judged])
-        fixed = self.method.fixed_temperature
         return replace(self, temperature=calibrated_temperature(self.method, self.value, self.table, some, fixed))
 
 
@@ -105,15 +135,29 @@ class ViewModels:
         nothing = np.zeros(len(X), np.bool_)
         return np.stack([nothing if view is None else X[:, view.part].any(axis=1) for view in self.views])
 
+    @cached_property
+    def sharpened(self) -> ViewWeights:
+        """The weights for queries, whose classes have one sample more than those of a sample that is left out.
+
+        A sample differs from the mean of K others by 1 + 1/K times the variance of its class, and evidence counts by
+        the inverse of that. From K - 1 samples to K, weights grow by K^2/(K^2 - 1).
+        """
+        gains = []
+        for columns in self.groups.columns:
+            counts = self.records.counts[columns]
+            K = float(counts[counts > 1].mean()) if (counts > 1).any() else np.inf
+            gains.append(1.0 / (1.0 - 1.0 / K**2))
+        return self.weights.scaled(np.array(gains))
+
     def scores(self, X: Floats) -> Doubles:
         """Return the scores of rows, (n, C)."""
         has = self.present(X)
-        return self.combined(has, *self.evidence(has, self.scores_by_view(X, has)))
+        return self.combined(self.sharpened, has, *self.evidence(has, self.scores_by_view(X, has)))
 
     def held_out(self, samples: Selection) -> Doubles:
         """Return the scores of learned samples, each by the models without it; the weights stay as they are."""
         has = self.present(samples.X)
-        return self.combined(has, *self.evidence(has, _scores(self.held_out_by_view(samples, has))))
+        return self.combined(self.weights, has, *self.evidence(has, _scores(self.held_out_by_view(samples, has))))
 
     def scores_by_view(self, X: Floats, has: npt.NDArray[np.bool_]) -> list[npt.NDArray[Any] | None]:
         """Return the scores of the rows that have each view."""
@@ -144,18 +188,27 @@ class ViewModels:
                 D[number, has[number]], W[number, has[number]] = self.groups.split(L / view.temperature)
         return D, W
 
-    def combined(self, has: npt.NDArray[np.bool_], D: Doubles, W: Doubles) -> Doubles:
-        """Return the scores, (n, C): rows that have the same views have the same weights."""
-        scores = np.empty(W.shape[1:])
-        for rows, weights in self.weights_of(has):
-            scores[rows] = weights.combined(self.groups, D[:, rows], W[:, rows])
-        return scores
+    def full(self, has: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+        """Return the rows that have all views that any sample has."""
+        return np.flatnonzero(has[[view is not None for view in self.views]].all(axis=0))
 
-    def weights_of(self, has: npt.NDArray[np.bool_]) -> Iterable[tuple[npt.NDArray[np.intp], ViewWeights]]:
-        """Yield rows that have the same views, and their weights."""
-        kinds, which = np.unique(has, axis=1, return_inverse=True)
-        for number, present in enumerate(kinds.T):
-            yield np.flatnonzero(which.ravel() == number), self.weights.of_present(present)
+    def inside(self, samples: Selection, columns: npt.NDArray[np.intp]) -> tuple[Doubles, npt.NDArray[np.intp]]:
+        """Return W for the classes of the domain of all `samples`, (V, n, C_g), and the place of the class of each."""
+        chosen = samples.at(self.full(self.present(samples.X)))
+        W = np.zeros((len(self.views), len(chosen.rows), len(columns)))
+        for number, (view, places) in enumerate(zip(self.views, self.places, strict=True)):
+            if view is not None and len(chosen.rows):
+                W[number] = log_shares(view.held_out_inside(chosen, places, columns) / view.temperature)[1]
+        return W, np.searchsorted(columns, chosen.own)
+
+    def combined(self, weights: ViewWeights, has: npt.NDArray[np.bool_], D: Doubles, W: Doubles) -> Doubles:
+        """Return the scores, (n, C)."""
+        if has.all():
+            return weights.combined(self.groups, D, W)
+        scores = np.empty(W.shape[1:])
+        for rows, own in weights.by_presence(has):
+            scores[rows] = own.combined(self.groups, D[:, rows], W[:, rows])
+        return scores
 
 
 def _scores(found: Iterable[HeldOutScores | None]) -> list[npt.NDArray[Any] | None]:
@@ -176,19 +229,26 @@ def leave_out_quickly(views: Iterable[View | None]) -> bool:
 
 def fit_models(records: Records, groups: DomainColumns, views: tuple[View | None, ...]) -> ViewModels:
     """Return the models with temperatures and weights that suit held-out samples."""
-    none = np.empty((len(views), 0, 0))
-    even = ViewModels(records, groups, views, ViewWeights.fit(groups, none, none, np.empty(0, np.intp)))
-    if leave_out_quickly(views):
-        rows = np.concatenate([spread_rows(records, columns, _HELD_OUT) for columns in groups.columns])
-    else:
-        rows = spread_rows(records, np.arange(len(records.counts)), _DERIVED_AGAIN)
-    samples = Selection.of(records, rows)
+    even = ViewModels(records, groups, views, ViewWeights.even(groups, len(views)))
+    most, most_of_domain = _held_out(groups, views)
+    everything = Selection.of(records)
+    samples = everything.at(np.concatenate([spread_rows(records, each, most_of_domain) for each in groups.columns]))
     has = even.present(samples.X)
     found = even.held_out_by_view(samples, has)
-    calibrated = tuple(
+    calibrated = [
         view if view is None or one is None else view.calibrated(one) for view, one in zip(views, found, strict=True)
-    )
-    model = replace(even, views=calibrated)
-    D, W = model.evidence(has, _scores(found))
-    full = np.flatnonzero(has[[view is not None for view in views]].all(axis=0))
-    return replace(model, weights=ViewWeights.fit(groups, D[:, full], W[:, full], samples.own[full]))
+    ]
+    model = replace(even, views=tuple(calibrated))
+    D, _ = model.evidence(has, _scores(found))
+    full = model.full(has)
+    inside = [model.inside(everything.at(spread_rows(records, each, most)), each) for each in groups.columns]
+    return replace(model, weights=ViewWeights.fit(groups, D[:, full], samples.own[full], inside))
+
+
+def _held_out(groups: DomainColumns, views: tuple[View | None, ...]) -> tuple[int, int]:
+    """Return how many samples of a domain are held out to weigh views inside it, and for telling domains."""
+    if not leave_out_quickly(views):
+        few = -(-_DERIVED_AGAIN // len(groups.names))
+        return few, few
+    calibrated = all(view is None or view.method.fixed_temperature is not None for view in views)
+    return _HELD_OUT, _HELD_OUT_OF_DOMAIN if calibrated else _HELD_OUT

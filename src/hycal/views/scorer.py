@@ -7,21 +7,27 @@ the views are weighted by what they prove on samples that are left out: `hycal.v
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from hycal.algebra.evidence import ScorePart, ScoreParts
 from hycal.errors import HyCalError
+from hycal.export.onnx_views import view_scores
 from hycal.parallel.threads import run_in_chunks
 from hycal.sealing import Sealing
 from hycal.state.changes import Changes, is_due
 from hycal.state.records import Records
 from hycal.state.selection import Selection
+from hycal.state.snapshot import Snapshot
 from hycal.validation import Doubles, Floats, view_slices
 from hycal.views.models import View, ViewModels, fit_models, leave_out_quickly
-from hycal.views.weights import DomainColumns, ViewWeights
+from hycal.views.weights import DomainColumns
+
+if TYPE_CHECKING:
+    from hycal.encoders.onnx_graph import GraphBuilder
 
 _MOST_VIEWS = 16
 _WIDEST = 2**17
@@ -70,13 +76,16 @@ class ViewScorer:
 
     @property
     def rebuilt_because(self) -> str:
-        """Why every step builds the models anew."""
+        """Why every step fits the weights anew; the models of views follow changes as the method does."""
+        if self.method.fixed_temperature is None:
+            return "its scores have no scale of their own, so the weights of views are fitted at every step"
         return str(self.method.rebuilt_because)
 
     @property
     def kept_in_steps(self) -> str:
         """What stays while few samples change: the weights of views, and what the method keeps in each."""
-        return ", ".join(filter(None, ("the weights and temperatures of views", self.method.kept_in_steps)))
+        kept = "the weights of views" if self.method.fixed_temperature is not None else ""
+        return ", ".join(filter(None, (kept, self.method.kept_in_steps)))
 
     @property
     def sealing(self) -> Sealing:
@@ -113,7 +122,7 @@ class ViewScorer:
         groups = DomainColumns.of(records.domains)
         before = [None] * len(self.parts) if previous is None else previous.views
         views = tuple(self._view(records, part, old) for part, old in zip(self.parts, before, strict=True))
-        changed = None if previous is None else _changed(previous, records)
+        changed = None if previous is None or self.rebuilt_because else _changed(previous, records)
         if previous is None or changed is None:
             return fit_models(records, groups, views)
         return ViewModels(records, groups, views, previous.weights.named(groups.names), changed)
@@ -150,10 +159,24 @@ class ViewScorer:
         """The weights stay as they are, and in each view what the method keeps; None if a view has no closed form."""
         return derived.held_out(samples) if leave_out_quickly(derived.views) else None
 
-    def onnx_scores(self, graph: Any, rows: str, snapshot: Any) -> str:
-        """Refuse: the graph of one view is not yet repeated for several."""
-        raise HyCalError(
-            f"{self.model} cannot be exported to ONNX: models of several views are not yet. Export a model of one view."
+    def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
+        """Add the nodes of every view, and of their weights; the graph takes rows that have all views."""
+        derived: ViewModels = snapshot.value
+        views = [view for view in derived.views if view is not None]
+        if len(views) < len(self.parts) or any(len(view.columns) < len(derived.records.labels) for view in views):
+            raise HyCalError(
+                f"{self.model} cannot be exported to ONNX: a class has no image in one of the views. Learn the images "
+                "of all classes with all encoders first."
+            )
+        weights = derived.sharpened
+        return view_scores(
+            graph,
+            rows,
+            self.parts,
+            [partial(view.onnx_scores, graph) for view in views],
+            derived.groups.columns,
+            class_weights=weights.classes,
+            domain_weights=weights.domains,
         )
 
     def score_parts(self, X: npt.ArrayLike) -> ScoreParts:
@@ -161,8 +184,8 @@ class ViewScorer:
         queries, derived = self.model.check_queries(X), self.model.snapshot().value
         has = derived.present(queries)
         D, W = derived.evidence(has, derived.scores_by_view(queries, has))
-        shares, scores = np.zeros(W.shape), derived.combined(has, D, W)
-        for rows, weights in derived.weights_of(has):
+        shares, scores = np.zeros(W.shape), derived.combined(derived.sharpened, has, D, W)
+        for rows, weights in derived.sharpened.by_presence(has):
             for number, columns in enumerate(derived.groups.columns):
                 at = np.ix_(np.arange(len(W)), rows, columns)
                 inside = weights.classes[number][:, None, None] * W[at]
@@ -188,7 +211,7 @@ class Viewed:
     #: Widths of the views of a row, side by side; None is one view. A method that can have several has it as parameter.
     views: tuple[int, ...] | None = None
     #: Why the method takes one view, where it has no parameter `views`.
-    one_view_because: ClassVar[str] = "it does not say how the evidence of several would be added"
+    one_view_because: ClassVar[str] = "its features, cache or texts belong to one space of embeddings"
 
     @property
     def scorer(self) -> Any:
@@ -201,8 +224,8 @@ class Viewed:
         model: Any = self
         if self.views is None:
             raise AttributeError(f"{model} has one view, and no weights of views.")
-        weights: ViewWeights = model.snapshot().value.weights
-        return weights.classes
+        weights: Doubles = model.snapshot().value.sharpened.classes
+        return weights
 
     @property
     def stored_parameters(self) -> dict[str, Any]:

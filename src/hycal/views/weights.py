@@ -22,8 +22,9 @@ a row of one view is answered as by the model of that view alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +33,14 @@ from hycal.algebra.softmax import log_softmax
 from hycal.uncertainty.temperature import Penalty, fit_weights
 from hycal.validation import Doubles
 
-_SHARED = 10.0  # nats: twice the penalty for doubling the weight of a view in all domains
-_OWN = 10.0  # nats: the same for the weight in one domain
+_SHARED = 1.0  # nats: twice the penalty for doubling the weight of a view in all domains
+_OWN = 3.0  # nats: the same for the weight in one domain
+_NATS = 2.0  # that a view has to prove on all held-out samples to keep half of its weight
 _LEAST = 0.01  # weight in all domains that a weight in one domain is shrunk towards
+_LEAST_OF_ALL = 1e-6  # weight: the sum of those that are present is never zero
 _NONE = -1e4  # evidence of a class that does not exist
+
+HeldOutInside = tuple[Doubles, npt.NDArray[np.intp]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +56,23 @@ class DomainColumns:
         names, groups = np.unique(domains, return_inverse=True)
         return cls(tuple(names.tolist()), tuple(np.flatnonzero(groups == number) for number in range(len(names))))
 
+    @cached_property
+    def numbers(self) -> npt.NDArray[np.intp]:
+        """The number of the domain of each class, (C,)."""
+        numbers = np.empty(sum(map(len, self.columns)), np.intp)
+        for number, columns in enumerate(self.columns):
+            numbers[columns] = number
+        return numbers
+
     def split(self, L: Doubles) -> tuple[Doubles, Doubles]:
         """Return D, (n, G), and W, (n, C), of one view; what it does not know is neutral."""
         D, W = np.empty((len(L), len(self.names))), np.empty(L.shape)
         for number, columns in enumerate(self.columns):
-            D[:, number], W[:, columns] = _log_shares(L[:, columns])
-        return _log_shares(D)[1], W
+            D[:, number], W[:, columns] = log_shares(L[:, columns])
+        return log_shares(D)[1], W
 
 
-def _log_shares(L: Doubles) -> tuple[Doubles, Doubles]:
+def log_shares(L: Doubles) -> tuple[Doubles, Doubles]:
     """Return log sum exp of each row, NaN if all is unknown, and the log shares; the unknown has the mean share."""
     if not np.isnan(L).any():
         shares = log_softmax(L)
@@ -87,31 +100,54 @@ class ViewWeights:
     domains: Doubles
 
     @classmethod
-    def fit(cls, groups: DomainColumns, D: Doubles, W: Doubles, own: npt.NDArray[np.intp]) -> ViewWeights:
-        """Maximise the likelihood of held-out samples that have all views; `own` is the column of the class of each."""
-        views = len(W)
-        even = np.full(views, 1.0 / views)
-        domain_of, place = _places(groups, own)
-        if not len(own):
-            return cls(groups.names, np.tile(even, (len(groups.names), 1)), even, even)
-        widest = max(len(columns) for columns in groups.columns)
-        E = np.full((views, len(own), widest), _NONE)
-        for number, columns in enumerate(groups.columns):
-            rows = np.flatnonzero(domain_of == number)
-            E[:, rows, : len(columns)] = W[:, rows[:, None], columns]
-        shared = fit_weights(E, place, Penalty(even, _SHARED))
+    def even(cls, groups: DomainColumns, views: int) -> ViewWeights:
+        """Return equal weights, whose sum is 1: those where nothing can be held out."""
+        each = np.full(views, 1.0 / views)
+        return cls(groups.names, np.tile(each, (len(groups.names), 1)), each, each)
+
+    @classmethod
+    def fit(
+        cls, groups: DomainColumns, D: Doubles, own: npt.NDArray[np.intp], inside: Sequence[HeldOutInside]
+    ) -> ViewWeights:
+        """Maximise the likelihood of held-out samples that have all views.
+
+        Parameters
+        ----------
+        groups : DomainColumns
+        D : ndarray of shape (V, n, G)
+            Of samples of all domains.
+        own : ndarray of shape (n,)
+            Column of the class of each.
+        inside : sequence of (W, place)
+            For each domain, W of its own samples for its own classes, (V, n, C_g), and the place of the class of each.
+        """
+        none = cls.even(groups, len(D))
+        total = sum(len(place) for _, place in inside)
+        if not total:
+            return none
+        shared = _proven(*_together(inside), none.shared)
         towards, classes = Penalty(np.maximum(shared, _LEAST), _OWN), np.tile(shared, (len(groups.names), 1))
-        for number, columns in enumerate(groups.columns):
-            rows = np.flatnonzero(domain_of == number)
-            if len(rows) and len(columns) > 1:
-                classes[number] = fit_weights(E[:, rows, : len(columns)], place[rows], towards)
-        domains = even if len(groups.names) == 1 else fit_weights(D, domain_of, Penalty(even, _SHARED))
+        for number, (W, place) in enumerate(inside):
+            if len(place) and W.shape[2] > 1:
+                classes[number] = fit_weights(W, place, towards)
+        told = len(groups.names) > 1 and len(own)
+        domains = _proven(D, groups.numbers[own], none.shared) if told else none.domains
         return cls(groups.names, classes, shared, domains)
 
     def named(self, names: Sequence[str]) -> ViewWeights:
         """Return the weights of these domains; one that is new has the weights of all."""
         rows = dict(zip(self.names, self.classes, strict=True))
         return replace(self, names=tuple(names), classes=np.stack([rows.get(name, self.shared) for name in names]))
+
+    def scaled(self, gains: Doubles) -> ViewWeights:
+        """Return the weights times those of each domain, (G,), and on average for telling domains."""
+        return replace(self, classes=self.classes * gains[:, None], domains=self.domains * float(gains.mean()))
+
+    def by_presence(self, has: npt.NDArray[np.bool_]) -> Iterator[tuple[npt.NDArray[np.intp], ViewWeights]]:
+        """Yield rows that have the same views, and their weights; `has` is (V, n)."""
+        kinds, which = np.unique(has, axis=1, return_inverse=True)
+        for number, present in enumerate(kinds.T):
+            yield np.flatnonzero(which.ravel() == number), self.of_present(present)
 
     def of_present(self, present: npt.NDArray[np.bool_]) -> ViewWeights:
         """Return the weights for rows that have the views that are `present`, (V,)."""
@@ -129,6 +165,23 @@ class ViewWeights:
         return scores
 
 
+def _proven(E: Doubles, own: npt.NDArray[np.intp], even: Doubles) -> Doubles:
+    """Return weights of views, (V,), each reduced where the view proves little.
+
+    A view without which held-out samples are g nats less likely keeps the share g/(g + 2) of its weight.
+    """
+    weights = fit_weights(E, own, Penalty(even, _SHARED))
+
+    def likelihood(tried: Doubles) -> float:
+        return float(log_softmax(np.tensordot(tried, E, axes=1))[np.arange(len(own)), own].sum())
+
+    whole = likelihood(weights)
+    gains = np.array(
+        [max(whole - likelihood(np.where(np.arange(len(E)) == view, 0.0, weights)), 0.0) for view in range(len(E))]
+    )
+    return np.maximum(weights * gains / (gains + _NATS), _LEAST_OF_ALL)
+
+
 def _renormalised(weights: Doubles, present: npt.NDArray[np.bool_]) -> Doubles:
     """Return weights, (..., V), that are zero where a view is missing and keep their sum; 1 for a view alone."""
     if present.sum() <= 1:
@@ -138,10 +191,8 @@ def _renormalised(weights: Doubles, present: npt.NDArray[np.bool_]) -> Doubles:
     return scaled
 
 
-def _places(groups: DomainColumns, own: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return the domain of each column of `own`, and its place among the columns of that domain."""
-    size = sum(len(columns) for columns in groups.columns)
-    domain_of, place = np.empty(size, np.intp), np.empty(size, np.intp)
-    for number, columns in enumerate(groups.columns):
-        domain_of[columns], place[columns] = number, np.arange(len(columns))
-    return domain_of[own], place[own]
+def _together(inside: Sequence[HeldOutInside]) -> HeldOutInside:
+    """Return the samples of all domains as those of one, which has as many classes as the largest."""
+    widest = max(W.shape[2] for W, _ in inside)
+    padded = [np.pad(W, ((0, 0), (0, 0), (0, widest - W.shape[2])), constant_values=_NONE) for W, _ in inside]
+    return np.concatenate(padded, axis=1), np.concatenate([place for _, place in inside])
