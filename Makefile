@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help demo studies test test-random test-lowest test-browser test-cluster test-torch test-openvino fuzz audit screenshots lint walks house fair bench methods clean
+.PHONY: help demo studies test test-random test-lowest test-browser test-cluster test-torch test-neighbours test-openvino fuzz audit screenshots lint walks house fair bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -64,6 +64,11 @@ test-torch:  ## agreement of the torch back ends, in an environment of its own (
 	.venv-torch/bin/pip install --quiet --disable-pip-version-check --editable '.[test,torch]'
 	.venv-torch/bin/pytest -q tests/encoders/test_torch.py
 
+test-neighbours:  ## arrays and files of torch, JAX and Hugging Face `datasets`, in an environment of its own
+	$(PYTHON) -m venv .venv-neighbours
+	.venv-neighbours/bin/pip install --quiet --disable-pip-version-check --editable '.[test]' torch jax datasets
+	OPENBLAS_NUM_THREADS=1 .venv-neighbours/bin/pytest -q tests/test_neighbours.py
+
 test-openvino:  ## the OpenVINO back end, in an environment of its own
 	$(PYTHON) -m venv .venv-openvino
 	.venv-openvino/bin/pip install --quiet --disable-pip-version-check --editable '.[test,openvino]'
@@ -102,5 +107,5 @@ methods: $(READY)  ## time, memory and accuracy of every method on real embeddin
 	$(BIN)/python -m benchmarks.stream
 
 clean:  ## remove everything that make made
-	rm -rf .venv demo .venv-torch .venv-openvino .venv-cluster .venv-lowest .venv-fuzz .venv-audit fuzz-found build dist \
+	rm -rf .venv demo .venv-torch .venv-neighbours .venv-openvino .venv-cluster .venv-lowest .venv-fuzz .venv-audit fuzz-found build dist \
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

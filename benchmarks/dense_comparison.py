@@ -96,7 +96,7 @@ def ratios(shots: int) -> None:
     own_rows = len(bank.means) + len(bank.lengths) + len(bank.factors)
     products = [rng.standard_normal((rows, WIDTH), dtype=np.float32) for rows in (own_rows, CLASSES * (shots + 3))]
     fast_learn = best_of(3, lambda: learned(samples, texts))
-    works = [*(partial(np.matmul, queries, matrix.T) for matrix in products), partial(model.decision_function, queries)]
+    works = [*(partial(np.matmul, queries, matrix.T) for matrix in products), partial(model.class_scores, queries)]
     rounds = [[best_of(5, work) for work in works] for _ in range(ROUNDS)]  # in turn: other jobs disturb all alike
     own, textbook, fast_score = (min(times) for times in zip(*rounds, strict=True))
     with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +122,7 @@ def growth(classes: int) -> None:
     learn_time = time.perf_counter() - start
     del samples, texts
     queries = centres[:256]
-    score_time = best_of(3, lambda: model.decision_function(queries))
+    score_time = best_of(3, lambda: model.class_scores(queries))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     held = (model.nbytes_ + model.snapshot().value.bank.nbytes) / 1e9
     print(

@@ -49,7 +49,7 @@ def measure(method: str, profile: str) -> None:
     classifier.predict(X[:1])
     learn, cpu = time.perf_counter() - start, time.process_time() - cpu
     start = time.perf_counter()
-    classifier.decision_function(X[:1000])
+    classifier.class_scores(X[:1000])
     query = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     state = classifier.nbytes_ / 2**20

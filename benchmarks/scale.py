@@ -76,7 +76,7 @@ def measure(folder: Path, timed: Stopwatch) -> dict[str, float]:
     assert isinstance(model, HyCal)
     first, _ = timed(lambda: model.predict(X[:1]))
     one, _ = timed(lambda: model.predict(X[:1]), runs=5)
-    batch, every = timed(lambda: model.decision_function(X), runs=2)
+    batch, every = timed(lambda: model.class_scores(X), runs=2)
     held = model.nbytes_ + model.snapshot().value.bank.nbytes
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     building, shortlist = timed(lambda: Shortlist(model, sample=SAMPLE))
@@ -148,7 +148,7 @@ def real() -> None:
         model.partial_fit(domain.train_x, labels[domain.train_y], domain=name)
         queries.append(domain.test_x)
     X = np.concatenate(queries)[::5]
-    every = model.decision_function(X)
+    every = model.class_scores(X)
     for nearest in (8, 32, 128):
         columns, _ = Shortlist(model, nearest=nearest).best(X, nearest)
         best = every.argmax(axis=1)

@@ -50,7 +50,7 @@ class Scored:
 
         offset = log_t0()
         features = np.array([1.0, log_t0(separation=1.0) - offset, log_t0(shots=1.0) - offset])
-        scores = classifier.decision_function(problem.queries).astype(np.float64)
+        scores = classifier.class_scores(problem.queries).astype(np.float64)
         own = np.searchsorted(classifier.classes_, problem.answers)
         return cls(problem.discipline, scores, own, features, offset, classifier.calibration_.floor)
 

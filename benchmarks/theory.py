@@ -72,7 +72,7 @@ def evidence(domains: Sequence[Domain], shots: int, seed: int, against: str, *, 
     bank = GaussianBank.build(model.records_.ordered, PAPER)
     cosines, closeness = (np.empty((len(X), len(model.classes_)), np.float32) for _ in range(2))
     cosines[:, bank.order], closeness[:, bank.order] = (part.T for part in bank.evaluate(X))
-    score = model.decision_function(X)
+    score = model.class_scores(X)
     rows, true = np.arange(len(X)), np.searchsorted(model.classes_, y)
     wrong = _WRONG[against](score, true, model.domains_, np.random.default_rng(seed))
     if normalised:

@@ -76,7 +76,7 @@ def _use(path: Path) -> None:
     state = Project(path).state
     if state.labels:
         row = np.eye(1, state.space.dimension, dtype=np.float32)
-        state.classifier.decision_function(row)
+        state.classifier.class_scores(row)
     again = path.with_name("again.hycal")
     model_file.write(again, project_content(state))
     if Project(again).state.hash != state.hash:

@@ -54,10 +54,10 @@ def model(**options):
 )
 def test_errors_say_what_happened_and_what_to_do(call, message):
     learned = model()
-    before = learned.decision_function(X)
+    before = learned.class_scores(X)
     with pytest.raises(HyCalError, match=f"(?s){message}"):
         call(learned)
-    np.testing.assert_array_equal(learned.set_params(beta=5).decision_function(X), before)
+    np.testing.assert_array_equal(learned.set_params(beta=5).class_scores(X), before)
     assert learned.classes_.tolist() == ["cat", "dog"]
 
 
@@ -125,7 +125,7 @@ def test_readers_see_a_whole_model_while_another_thread_learns():
 
     def read():
         while not done.is_set():
-            scores = live.decision_function(stream.queries)
+            scores = live.class_scores(stream.queries)
             assert np.isfinite(scores).all()
             sizes.add(scores.shape[1])
 
@@ -176,7 +176,7 @@ def test_announced_classes_become_learned_ones():
     plain = DualRAIL().partial_fit(X[:2], ["cat", "dog"], domain="pets", text=text)
     plain.partial_fit(X[2:3], ["hen"], domain="birds", text=text)
     assert told.domains_.tolist() == plain.domains_.tolist() == ["pets", "pets", "birds"]
-    np.testing.assert_array_equal(told.decision_function(X), plain.decision_function(X))
+    np.testing.assert_array_equal(told.class_scores(X), plain.class_scores(X))
 
 
 def test_announced_classes_survive_unlearning_merging_and_forgetting():

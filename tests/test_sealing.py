@@ -56,7 +56,7 @@ def learned(name, *streams):
 def assert_same_answers(one, other, *, atol=1e-4):
     assert one.classes_.tolist() == other.classes_.tolist()
     np.testing.assert_array_equal(one.counts_, other.counts_)
-    scores, found = (model.decision_function(WHOLE.queries).astype(float) for model in (one, other))
+    scores, found = (model.class_scores(WHOLE.queries).astype(float) for model in (one, other))
     np.testing.assert_allclose(found, scores, atol=atol * np.abs(scores).max())
 
 
@@ -116,7 +116,7 @@ def test_the_hierarchy_of_a_sealed_model_is_that_of_its_samples():
 
 def test_a_regression_is_left_out_and_weights_are_fitted_without_it(monkeypatch):
     without = learned("HierarchicalHyCal", FIRST)
-    without.decision_function(WHOLE.queries)
+    without.class_scores(WHOLE.queries)
     monkeypatch.undo()
     model = learned("HierarchicalHyCal", FIRST)
     assert any(kernel is not None for kernel in model.snapshot().value.kernels)
@@ -128,8 +128,8 @@ def test_groups_that_were_found_stay_and_new_classes_join_the_nearest():
     model, X = found_groups(np.arange(80))
     sealed = model.seal()
     assert len(sealed.records_.keys) == 4, "held-out samples chose groups"
-    scores = model.decision_function(X[:9])
-    np.testing.assert_allclose(sealed.decision_function(X[:9]), scores, atol=1e-4 * np.abs(scores).max())
+    scores = model.class_scores(X[:9])
+    np.testing.assert_allclose(sealed.class_scores(X[:9]), scores, atol=1e-4 * np.abs(scores).max())
     sealed.partial_fit(X[[0]], [99])
     assert sealed.records_.group_of[99] == sealed.records_.group_of[0]
 
@@ -150,7 +150,7 @@ def test_groups_that_were_found_in_both_models_stay_apart_unless_they_share_a_cl
         freedoms = sum(spread.freedom for spread in joined.group_spreads)
         assert freedoms == joined.counts.sum() - len(joined.labels)
         model = one.with_records(joined)
-        assert np.isfinite(model.decision_function(X[:3])).all()
+        assert np.isfinite(model.class_scores(X[:3])).all()
 
 
 @pytest.mark.parametrize("name", SEALABLE)

@@ -35,6 +35,7 @@ from hycal.validation import (
     Doubles,
     Floats,
     ModelKind,
+    check_expected,
     check_label,
     check_labels,
     check_mergeable,
@@ -74,7 +75,9 @@ class IncrementalClassifier(Sealable, Method):
         self._learn(Records({}), self.check_step(X, y, domain, text))
         return self
 
-    def partial_fit(self, X: npt.ArrayLike, y: Any, *, domain: str | None = None, text: TextByLabel = None) -> Self:
+    def partial_fit(
+        self, X: npt.ArrayLike, y: Any, *, domain: str | None = None, text: TextByLabel = None, classes: Any = None
+    ) -> Self:
         """Learn samples of new or known classes.
 
         Parameters
@@ -87,8 +90,12 @@ class IncrementalClassifier(Sealable, Method):
             Domain of these classes. The same label in two domains is an error.
         text : mapping, optional
             Unit text embedding by label. Needed once for each class where the method uses text.
+        classes : iterable of labels, optional
+            The labels that y may have, as scikit-learn passes them. Not needed: a new class may come at any call.
         """
-        self._learn(self._records or Records({}), self.check_step(X, y, domain, text, width=self._width))
+        step = self.check_step(X, y, domain, text, width=self._width)
+        check_expected(step.samples, classes)
+        self._learn(self._records or Records({}), step)
         return self
 
     def announce(self, text: Mapping[Any, npt.ArrayLike], *, domain: str | None = None) -> Self:
@@ -173,7 +180,7 @@ class IncrementalClassifier(Sealable, Method):
 
     # Questions
 
-    def decision_function(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> npt.NDArray[Any]:
+    def class_scores(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> npt.NDArray[Any]:
         """Return one score per query and class, shape (n, C), larger is better.
 
         Parameters
@@ -192,7 +199,7 @@ class IncrementalClassifier(Sealable, Method):
     def predict_proba(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> Doubles:
         """Return class probabilities, shape (n, C), calibrated on held-out training samples and on small problems.
 
-        They are the softmax of `decision_function` divided by `temperature_`. A share of 1/(2 (n + 1)), with n the
+        They are the softmax of `class_scores` divided by `temperature_`. A share of 1/(2 (n + 1)), with n the
         number of learned samples, is spread evenly over the classes: n samples cannot show that there are no errors.
         The first call after a change holds out up to 1,000 samples, or 30 where a method has no closed form for that.
         """
@@ -334,9 +341,6 @@ class IncrementalClassifier(Sealable, Method):
     @property
     def _width(self) -> int | None:
         return getattr(self, "n_features_in_", None)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._records is not None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_memory"}

@@ -38,9 +38,9 @@ def test_real_images_have_the_scores_of_numpy(monkeypatch, fusion):
     text = {int(label): X[y == label][0][::-1] for label in np.unique(y)}
     model = HyCal(fusion=fusion).partial_fit(X, y, text=text)
     model.partial_fit(discipline.train_x[400:401], [10_000], text={10_000: X[0]})  # a class of one image
-    expected = model.decision_function(discipline.test_x)
+    expected = model.class_scores(discipline.test_x)
     monkeypatch.setattr(loops, "_MANY", 0)
-    found = model.decision_function(discipline.test_x)
+    found = model.class_scores(discipline.test_x)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
     assert (found != expected).any()  # the loops were used
 

@@ -51,7 +51,7 @@ class Problem:
 
     def scores(self, classifier):
         """What `classifier` answers after learning all of it with text."""
-        return self.learn(classifier).decision_function(self.queries)
+        return self.learn(classifier).class_scores(self.queries)
 
     def learn(self, classifier):
         order = np.random.default_rng(0).permutation(len(self.X))

@@ -53,7 +53,7 @@ def test_dimensions_and_weights_matter():
 def test_names_alone_are_zero_shot():
     problem = PROBLEMS[0]
     named = APE().announce(dict(enumerate(problem.texts)))
-    assert_agree(named.decision_function(problem.queries), 100 * problem.queries @ problem.texts.T)
+    assert_agree(named.class_scores(problem.queries), 100 * problem.queries @ problem.texts.T)
 
 
 def test_an_announced_class_has_a_text_among_the_members():
@@ -61,7 +61,7 @@ def test_an_announced_class_has_a_text_among_the_members():
     text, known = dict(enumerate(problem.texts)), problem.y < 3
     model = APE(alpha=50.0).fit(problem.X[known], problem.y[known], text=text).announce({3: text[3]})
     half = Problem([*problem.samples[:3], np.empty((0, problem.X.shape[1]))], problem.texts, problem.queries)
-    assert_agree(model.decision_function(problem.queries), textbook(half, alpha=50.0))
+    assert_agree(model.class_scores(problem.queries), textbook(half, alpha=50.0))
 
 
 def test_text_is_needed():

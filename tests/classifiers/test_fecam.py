@@ -100,7 +100,7 @@ def test_features_that_never_vary_are_no_trouble():
         [np.pad(x, ((0, 0), (0, 3))) for x in problem.samples], problem.texts, np.pad(problem.queries, ((0, 0), (0, 3)))
     )
     model = FeCAM(alpha1=1, alpha2=0.5).fit(padded.X, padded.y)
-    assert_agree(model.decision_function(padded.queries), vit(padded, 1, 0.5))
+    assert_agree(model.class_scores(padded.queries), vit(padded, 1, 0.5))
 
 
 @pytest.mark.parametrize("options", [{"alpha2": 2.0}, {"variant": "few-shot", "alpha2": 1.0}])
@@ -113,5 +113,5 @@ def test_candidates_are_columns():
     problem = PROBLEMS[0]
     model = problem.learn(FeCAM())
     np.testing.assert_array_equal(
-        model.decision_function(problem.queries, classes=[2, 0]), model.decision_function(problem.queries)[:, [2, 0]]
+        model.class_scores(problem.queries, classes=[2, 0]), model.class_scores(problem.queries)[:, [2, 0]]
     )

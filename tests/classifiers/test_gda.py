@@ -40,13 +40,13 @@ def test_an_announced_class_has_its_name_and_the_mean_of_all_images():
     gaussians = problem.queries @ precision @ means.T - 0.5 * np.diag(means @ precision @ means.T) - np.log(classes)
     model = GDA(alpha=0.7).fit(X, problem.y[known], text=dict(enumerate(problem.texts)))
     model.announce({1: problem.texts[1]})
-    assert_agree(model.decision_function(problem.queries), 100 * problem.queries @ problem.texts.T + 0.7 * gaussians)
+    assert_agree(model.class_scores(problem.queries), 100 * problem.queries @ problem.texts.T + 0.7 * gaussians)
 
 
 def test_names_alone_are_zero_shot():
     problem = PROBLEMS[0]
     named = GDA().announce(dict(enumerate(problem.texts)))
-    assert_agree(named.decision_function(problem.queries), 100 * problem.queries @ problem.texts.T)
+    assert_agree(named.class_scores(problem.queries), 100 * problem.queries @ problem.texts.T)
 
 
 def test_refuses_what_it_cannot_place():
@@ -72,7 +72,7 @@ def test_domains_have_gaussians_of_their_own(problem):
         logs = weight * np.linalg.slogdet(precision / weight)[1]
         scores[:, label] = 0.5 * (logs - np.sum(away @ precision * away, axis=1)) - np.log(classes)
     expected = 0.7 * scores + 100 * problem.queries @ problem.texts.T
-    assert_agree(model.decision_function(problem.queries), expected)
+    assert_agree(model.class_scores(problem.queries), expected)
 
 
 def test_an_announced_domain_has_the_covariance_of_all():

@@ -39,7 +39,7 @@ def test_text_is_optional_in_each_domain():
     assert [text is not None for text in mixed.snapshot().value.texts] == [True, False, True]
     alone = learn(HierarchicalHyCal(text="none"), steps)
     without = learn(HierarchicalHyCal(), [clone_without_text(step) for step in STREAM.steps])
-    np.testing.assert_array_equal(alone.decision_function(STREAM.queries), without.decision_function(STREAM.queries))
+    np.testing.assert_array_equal(alone.class_scores(STREAM.queries), without.class_scores(STREAM.queries))
 
 
 def clone_without_text(step):
@@ -47,7 +47,7 @@ def clone_without_text(step):
 
 
 def test_scores_are_log_probabilities():
-    scores = learn(HierarchicalHyCal(), STREAM.steps).decision_function(STREAM.queries)
+    scores = learn(HierarchicalHyCal(), STREAM.steps).class_scores(STREAM.queries)
     np.testing.assert_allclose(np.exp(scores.astype(float)).sum(axis=1), 1.0, atol=1e-5)
 
 
@@ -70,7 +70,7 @@ def test_beats_hycal_and_gda_on_real_embeddings(setting):
 
 def test_hardly_any_ridge_is_enough():
     stream = Stream.synthetic(0, shots=[[3, 2]], width=64)
-    assert np.isfinite(learn(HierarchicalHyCal(ridge=1e-16), stream.steps).decision_function(stream.queries)).all()
+    assert np.isfinite(learn(HierarchicalHyCal(ridge=1e-16), stream.steps).class_scores(stream.queries)).all()
 
 
 @pytest.mark.parametrize(("shots", "share"), [(2, 2 / 3), (5, 1 / 2), (9, 1 / 2)])
@@ -176,8 +176,8 @@ def test_domains_are_found_without_names_where_held_out_samples_are_likelier_so(
         rows = names == name
         for clf in (named, found):
             clf.partial_fit(X[rows], y[rows], domain=name)
-    np.testing.assert_array_equal(found.decision_function(X), nameless.decision_function(X))
-    np.testing.assert_allclose(found.decision_function(X), named.decision_function(X), atol=1e-4)
+    np.testing.assert_array_equal(found.class_scores(X), nameless.class_scores(X))
+    np.testing.assert_allclose(found.class_scores(X), named.class_scores(X), atol=1e-4)
     alike = Stream.synthetic(4, shots=[[4] * 64], width=16).steps[0]
     assert len(HierarchicalHyCal().fit(alike.X, alike.y).snapshot().value.hierarchy.domains) == 1
 

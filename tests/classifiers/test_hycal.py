@@ -62,7 +62,7 @@ def test_equals_the_dense_definition(options, seed, width):
     stream = Stream.synthetic(seed, shots=[[1, 3, 8], [2, 5, 5, 30]], width=width)
     classifier = learn(HyCal(**options), stream.steps)
     np.testing.assert_allclose(
-        expit(classifier.decision_function(stream.queries)), dense_of(classifier, stream.queries), atol=1e-4
+        expit(classifier.class_scores(stream.queries)), dense_of(classifier, stream.queries), atol=1e-4
     )
 
 
@@ -79,7 +79,7 @@ def test_announced_classes_equal_the_dense_definition(options, seed, announced, 
             classifier.partial_fit(part.X, list(part.y), domain=step.domain)
     assert list(classifier.counts_[:announced]) == [0] * announced
     for candidates in (None, [0, 2, 6]):
-        scores = expit(classifier.decision_function(stream.queries, candidates))
+        scores = expit(classifier.class_scores(stream.queries, candidates))
         differences = np.abs(scores - dense_of(classifier, stream.queries, candidates))
         assert (differences <= tolerance(classifier, stream.queries, candidates)).all()
 
@@ -100,7 +100,7 @@ def test_the_literal_rule_equals_its_dense_definition(options, seed, width, anno
     for candidates in (None, [0, 2, 6]):
         samples, texts, learned = learned_of(classifier, candidates)
         expected = literal_scores(stream.queries, samples, texts, learned=learned, **options)
-        differences = np.abs(classifier.decision_function(stream.queries, candidates) - expected)
+        differences = np.abs(classifier.class_scores(stream.queries, candidates) - expected)
         assert (differences <= tolerance(classifier, stream.queries, candidates)).all()
 
 
@@ -108,8 +108,8 @@ def test_the_literal_rule_explains_its_scores():
     stream = Stream.synthetic(2, shots=[[3, 1, 4], [2, 12], [20]], width=10)
     model = learn(HyCal(rule="literal"), stream.steps)
     parts = model.explain(stream.queries)
-    np.testing.assert_allclose(parts.score, model.decision_function(stream.queries), atol=1e-6)
-    np.testing.assert_array_equal(parts.log_odds, model.decision_function(stream.queries))
+    np.testing.assert_allclose(parts.score, model.class_scores(stream.queries), atol=1e-6)
+    np.testing.assert_array_equal(parts.log_odds, model.class_scores(stream.queries))
     np.testing.assert_allclose(parts.cosine_level, parts.cosine, atol=1e-6)
     assert parts.distance_level.min() == pytest.approx(0) and parts.distance_level.max() == 1
 
@@ -130,7 +130,7 @@ def test_measures_are_what_is_blended(options, seed):
     cosine, distance = classifier.measures(stream.queries)
     for metric, measure in (("cosine", cosine), ("mahalanobis", -distance)):
         blended = normalise(measure)
-        scores = expit(classifier.set_params(metric=metric).decision_function(stream.queries))
+        scores = expit(classifier.set_params(metric=metric).class_scores(stream.queries))
         np.testing.assert_allclose(scores, blended, atol=1e-4)
     one = classifier.records_.by_label[2]
     z = fuse(unit(stream.queries), None if one.text is None else np.float64(one.text), options["fusion"])
@@ -161,7 +161,7 @@ def test_equals_the_dense_definition_on_cars(cars, learned_cars, classes, shots,
     classifier = learned_cars(shots, classes, fusion=fusion)
     queries = cars["val_x"].astype(np.float32)
     expected = dense_of(classifier, queries)
-    np.testing.assert_allclose(expit(classifier.decision_function(queries)), expected, atol=1e-4)
+    np.testing.assert_allclose(expit(classifier.class_scores(queries)), expected, atol=1e-4)
     np.testing.assert_array_equal(classifier.predict(queries), expected.argmax(axis=1))
 
 
@@ -220,7 +220,7 @@ def test_leaders_do_not_tie(classes):
     X = rng.normal(size=(classes, 64))
     X[1] = X[0] + 0.02 * rng.normal(size=64)
     classifier = HyCal(fusion="image").partial_fit(X, np.arange(classes))
-    ahead = classifier.decision_function(X[:2])[:, :2]
+    ahead = classifier.class_scores(X[:2])[:, :2]
     assert ahead[0, 0] > ahead[0, 1] and ahead[1, 1] > ahead[1, 0]
     assert classifier.predict(X[:200]).tolist() == list(range(200))
 
@@ -228,7 +228,7 @@ def test_leaders_do_not_tie(classes):
 def test_equal_classes_score_equal():
     X = np.repeat(np.eye(5)[:2], 3, axis=0)
     classifier = HyCal(fusion="image").fit(np.concatenate([X[:3], X[:3], X[3:]]), np.repeat([0, 1, 2], 3))
-    scores = classifier.decision_function(np.eye(5)[:1])[0]
+    scores = classifier.class_scores(np.eye(5)[:1])[0]
     assert scores[0] == pytest.approx(scores[1], abs=1e-4)
     assert scores[0] > scores[2]
 
@@ -236,9 +236,9 @@ def test_equal_classes_score_equal():
 def test_candidates_change_the_normalisation_and_the_columns():
     stream = Stream.synthetic(3, shots=[[3, 4, 5], [2, 2]], width=10)
     classifier = learn(HyCal(), stream.steps)
-    few = classifier.decision_function(stream.queries, classes=[4, 0])
+    few = classifier.class_scores(stream.queries, classes=[4, 0])
     alone = learn(HyCal(), [step.rows([r for r, c in enumerate(step.y) if c in (0, 4)]) for step in stream.steps])
-    np.testing.assert_allclose(few[:, ::-1], alone.decision_function(stream.queries), atol=1e-4)
+    np.testing.assert_allclose(few[:, ::-1], alone.class_scores(stream.queries), atol=1e-4)
     assert set(classifier.predict(stream.queries, classes=[4, 0])) <= {0, 4}
 
 
@@ -257,10 +257,10 @@ def test_parameters_are_checked():
 def test_changed_parameters_take_effect_without_learning_again():
     stream = Stream.synthetic(4, shots=[[6, 2, 9]], width=9)
     changed = learn(HyCal(), stream.steps)
-    changed.decision_function(stream.queries)
+    changed.class_scores(stream.queries)
     changed.set_params(reg=0.1, metric="average")
     direct = learn(HyCal(reg=0.1, metric="average"), stream.steps)
-    np.testing.assert_array_equal(changed.decision_function(stream.queries), direct.decision_function(stream.queries))
+    np.testing.assert_array_equal(changed.class_scores(stream.queries), direct.class_scores(stream.queries))
 
 
 def test_an_update_computes_what_a_fresh_model_computes():
@@ -268,7 +268,7 @@ def test_an_update_computes_what_a_fresh_model_computes():
     stream = Stream.synthetic(5, shots=[[6, 2, 9], [1, 4]], width=9)
     updated = HyCal()
     for step in stream.steps:
-        learn(updated, [step]).decision_function(stream.queries)
+        learn(updated, [step]).class_scores(stream.queries)
     np.testing.assert_array_equal(
-        updated.decision_function(stream.queries), learn(HyCal(), stream.steps).decision_function(stream.queries)
+        updated.class_scores(stream.queries), learn(HyCal(), stream.steps).class_scores(stream.queries)
     )

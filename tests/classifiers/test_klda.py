@@ -40,9 +40,9 @@ def test_ensemble_averages_probabilities():
     problem = PROBLEMS[0]
     members = [softmax(textbook(problem, 30, 0.1, seed=7 + member)) for member in range(4)]
     model = problem.learn(KLDA(n_components=30, reg=0.1, ensemble=4, random_state=7))
-    assert_agree(np.exp(model.decision_function(problem.queries)), np.mean(members, axis=0))
-    picked = model.decision_function(problem.queries, classes=[2, 0])
-    np.testing.assert_array_equal(picked, model.decision_function(problem.queries)[:, [2, 0]])
+    assert_agree(np.exp(model.class_scores(problem.queries)), np.mean(members, axis=0))
+    picked = model.class_scores(problem.queries, classes=[2, 0])
+    np.testing.assert_array_equal(picked, model.class_scores(problem.queries)[:, [2, 0]])
 
 
 def test_fourier_features_tend_to_the_kernel():

@@ -46,4 +46,4 @@ def test_the_limit_is_the_truncated_kernel_regression(problem):
 def test_equal_samples_have_no_direction_between_them():
     X = np.repeat(np.eye(4)[:2], 5, axis=0)
     model = LoRanPAC(n_components=None, truncation=0.0).fit(X, np.repeat([0, 1], 5))
-    np.testing.assert_allclose(model.decision_function(np.eye(4)[:2]), np.eye(2), atol=1e-6)
+    np.testing.assert_allclose(model.class_scores(np.eye(4)[:2]), np.eye(2), atol=1e-6)

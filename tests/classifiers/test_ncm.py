@@ -21,7 +21,7 @@ def test_euclidean_is_textbook_up_to_what_all_classes_share(problem):
 
 def test_a_mean_without_direction_scores_zero():
     model = NCM().fit([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]], [0, 0, 1])
-    np.testing.assert_array_equal(model.decision_function([[1.0, 0.0]]), [[0.0, 0.0]])
+    np.testing.assert_array_equal(model.class_scores([[1.0, 0.0]]), [[0.0, 0.0]])
 
 
 def test_has_no_use_for_announced_classes():

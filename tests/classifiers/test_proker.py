@@ -32,10 +32,10 @@ def test_a_weight_of_one_minimises_the_proximal_loss():
     problem = PROBLEMS[2]
     model = problem.learn(ProKeR(weight=1.0, ridge=0.3))
     expected = textbook(problem, 1.7, 0.3, names=True, weight=1.0)
-    assert_agree(model.decision_function(problem.queries), expected)
+    assert_agree(model.class_scores(problem.queries), expected)
     # The gradient of sum |F + K A - Y|^2 + ridge tr(A'K A) over the coefficients A is zero.
     K = np.exp(-1.7 * (1.0 - problem.X @ problem.X.T))
-    fit = model.decision_function(problem.X)
+    fit = model.class_scores(problem.X)
     A = np.linalg.solve(K, fit - problem.X @ problem.texts.T)
     np.testing.assert_allclose(K @ (fit - problem.targets + 0.3 * A), 0.0, atol=1e-6)
 
@@ -44,7 +44,7 @@ def test_names_alone_are_zero_shot_and_an_announced_class_has_no_images():
     problem = Problem.draw(4, 5, 3, 6, seed=3)
     text, known = dict(enumerate(problem.texts)), problem.y < 3
     named = ProKeR().announce(text)
-    assert_agree(named.decision_function(problem.queries), problem.queries @ problem.texts.T)
+    assert_agree(named.class_scores(problem.queries), problem.queries @ problem.texts.T)
     model = ProKeR().fit(problem.X[known], problem.y[known], text=text).announce({3: text[3]})
     half = Problem([*problem.samples[:3], np.empty((0, problem.X.shape[1]))], problem.texts, problem.queries)
-    assert_agree(model.decision_function(problem.queries), textbook(half, 1.7, 0.1, names=True))
+    assert_agree(model.class_scores(problem.queries), textbook(half, 1.7, 0.1, names=True))

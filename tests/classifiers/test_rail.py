@@ -60,20 +60,20 @@ def test_classes_to_come_are_left_to_zero_shot(method, tmp_path):
     to_come = expected.argmax(axis=1) > 2
     assert to_come.any(), "some queries should go to classes to come"
     assert not to_come.all(), "some queries should go to learned classes"
-    assert_agree(method.decision_function(problem.queries), expected)
+    assert_agree(method.class_scores(problem.queries), expected)
     method.save(tmp_path / "model.safetensors")
     loaded = load(tmp_path / "model.safetensors")
     assert loaded.counts_.tolist() == [4, 5, 3, 0, 0, 0]
-    assert_agree(loaded.decision_function(problem.queries), expected)
+    assert_agree(loaded.class_scores(problem.queries), expected)
     loaded.partial_fit(problem.X[~known], problem.y[~known])
-    assert_agree(loaded.decision_function(problem.queries), problem.scores(method))
+    assert_agree(loaded.class_scores(problem.queries), problem.scores(method))
 
 
 def test_only_names_is_zero_shot():
     problem = PROBLEMS[0]
     for method in (DualRAIL(), PrimalRAIL(n_components=20)):
         method.announce(dict(enumerate(problem.texts)))
-        assert_agree(method.decision_function(problem.queries), softmax(100 * problem.queries @ problem.texts.T))
+        assert_agree(method.class_scores(problem.queries), softmax(100 * problem.queries @ problem.texts.T))
 
 
 def test_images_alone_cannot_tell_an_announced_class():

@@ -29,7 +29,7 @@ def test_is_textbook(problem, n_components, ridge):
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_is_textbook_with_the_ridge_it_chose(problem, strategy):
     model = problem.learn(RanPAC(n_components=300, ridge=strategy))
-    assert_agree(model.decision_function(problem.queries), textbook(problem, 300, model.ridge_))
+    assert_agree(model.class_scores(problem.queries), textbook(problem, 300, model.ridge_))
 
 
 @pytest.mark.parametrize("shape", [(5, 30), (30, 5), (2500, 3), (12, 1300)])
@@ -110,7 +110,7 @@ def test_more_samples_than_the_choice_takes(monkeypatch):
     problem = Problem.draw(*[30] * 6)
     monkeypatch.setattr("hycal.classifiers.ranpac._MOST_ROWS", 50)
     model = problem.learn(RanPAC(n_components=100))
-    assert_agree(model.decision_function(problem.queries), textbook(problem, 100, model.ridge_))
+    assert_agree(model.class_scores(problem.queries), textbook(problem, 100, model.ridge_))
 
 
 def test_seed_draws_another_projection():

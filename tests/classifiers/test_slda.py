@@ -49,8 +49,8 @@ def test_domains_have_gaussians_of_their_own(problem):
         away = problem.queries - problem.means[label]
         precision = np.linalg.inv(0.9 * covariance + 0.1 * np.eye(width))
         expected[:, label] = 0.5 * (np.linalg.slogdet(precision)[1] - np.sum(away @ precision * away, axis=1))
-    assert_agree(model.decision_function(problem.queries), expected)
-    assert_agree(model.decision_function(problem.queries, classes=[2, 0]), expected[:, [2, 0]])
+    assert_agree(model.class_scores(problem.queries), expected)
+    assert_agree(model.class_scores(problem.queries, classes=[2, 0]), expected[:, [2, 0]])
 
 
 @pytest.mark.parametrize("method", [SLDA(shrinkage=0.1), GDA(alpha=0.7)])

@@ -32,8 +32,8 @@ def in_sessions(classifier, problem, *sessions):
 def test_new_classes_are_drawn_towards_the_base():
     model = in_sessions(TEEN(), PROBLEM, [0, 1, 2], [3, 4], [5])
     prototypes, _ = calibrated(PROBLEM, [0, 1, 2], [3, 4, 5])
-    assert_agree(model.decision_function(PROBLEM.queries), PROBLEM.queries @ unit(prototypes).T)
-    assert_agree(model.decision_function(PROBLEM.queries, classes=[4, 1]), PROBLEM.queries @ unit(prototypes)[[4, 1]].T)
+    assert_agree(model.class_scores(PROBLEM.queries), PROBLEM.queries @ unit(prototypes).T)
+    assert_agree(model.class_scores(PROBLEM.queries, classes=[4, 1]), PROBLEM.queries @ unit(prototypes)[[4, 1]].T)
 
 
 def test_with_all_others_every_class_is_drawn():
@@ -62,8 +62,8 @@ def test_covariances_are_calibrated_too(ridge):
         away = PROBLEM.queries - unit(prototypes[label])
         expected[:, label] = -np.sum(away @ np.linalg.pinv(np.corrcoef(shrunk), rcond=1e-10) * away, axis=1)
     model = in_sessions(TEEN(metric="mahalanobis", ridge=ridge), PROBLEM, base, new)
-    assert_agree(model.decision_function(PROBLEM.queries), expected)
-    assert_agree(model.decision_function(PROBLEM.queries, classes=[5, 2]), expected[:, [5, 2]])
+    assert_agree(model.class_scores(PROBLEM.queries), expected)
+    assert_agree(model.class_scores(PROBLEM.queries, classes=[5, 2]), expected[:, [5, 2]])
 
 
 def test_one_shot_without_a_base_has_the_covariance_of_the_ridge():
@@ -77,9 +77,9 @@ def test_the_base_is_stored_and_outlives_its_classes(tmp_path):
     model = in_sessions(TEEN(shift=0.5), PROBLEM, [0, 1], [2, 3], [1, 4])
     model.save(tmp_path / "model.safetensors")
     loaded = load(tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(loaded.decision_function(PROBLEM.queries), model.decision_function(PROBLEM.queries))
-    plain = in_sessions(TEEN(shift=0.5), PROBLEM, [2, 3], [4]).decision_function(PROBLEM.queries)
-    assert_agree(loaded.forget([0, 1]).decision_function(PROBLEM.queries), plain)
+    np.testing.assert_array_equal(loaded.class_scores(PROBLEM.queries), model.class_scores(PROBLEM.queries))
+    plain = in_sessions(TEEN(shift=0.5), PROBLEM, [2, 3], [4]).class_scores(PROBLEM.queries)
+    assert_agree(loaded.forget([0, 1]).class_scores(PROBLEM.queries), plain)
 
 
 def test_a_renamed_class_stays_in_its_call():

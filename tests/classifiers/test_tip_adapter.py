@@ -25,4 +25,4 @@ def test_an_announced_class_has_a_name_and_no_votes():
     model.announce({1: problem.texts[1]})
     expected = textbook(problem, 1.0, 5.5)
     expected[:, 1] = 100 * problem.queries @ problem.texts[1]
-    assert_agree(model.decision_function(problem.queries), expected)
+    assert_agree(model.class_scores(problem.queries), expected)

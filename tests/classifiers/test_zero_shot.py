@@ -15,11 +15,11 @@ def test_names_are_enough(tmp_path):
     problem = PROBLEMS[0]
     named = ZeroShot().announce(dict(enumerate(problem.texts)), domain="any")
     assert named.counts_.tolist() == [0, 0, 0]
-    assert_agree(named.decision_function(problem.queries), 100 * problem.queries @ problem.texts.T)
+    assert_agree(named.class_scores(problem.queries), 100 * problem.queries @ problem.texts.T)
     named.save(tmp_path / "named.safetensors")
     loaded = load(tmp_path / "named.safetensors")
     assert loaded.counts_.tolist() == [0, 0, 0]
-    assert_agree(loaded.decision_function(problem.queries), 100 * problem.queries @ problem.texts.T)
+    assert_agree(loaded.class_scores(problem.queries), 100 * problem.queries @ problem.texts.T)
 
 
 def test_needs_text():

@@ -85,7 +85,7 @@ def test_it_learns_forgets_renames_and_merges(plain, small, photos, shared_cache
     )
     queries = [example.row for example in Project(plain_copy).state.examples[:5]]
     expected = load(plain_copy).predict_proba(queries)
-    scores, found = load(plain_copy).decision_function(queries), load(small).decision_function(queries)
+    scores, found = load(plain_copy).class_scores(queries), load(small).class_scores(queries)
     assert found == pytest.approx(scores, abs=1e-4 * abs(scores).max()) and expected.shape == (5, 6)
     hycal("rename", small, "low", "short")
     assert "short has that name already" in hycal("rename", small, "short", "short")

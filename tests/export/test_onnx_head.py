@@ -21,7 +21,7 @@ def run(content, X):
 
 def expect_same(model, X, content):
     session, (scores, chances, labels) = run(content, X)
-    expected = model.decision_function(X)
+    expected = model.class_scores(X)
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(labels, model.predict(X).astype(str))
     np.testing.assert_allclose(chances, model.predict_proba(X), rtol=1e-3, atol=1e-5)

@@ -29,7 +29,7 @@ def main() -> None:
         "domains": model.domains_.tolist(),
         "encoder": model.encoder_,
         "queries": queries.tolist(),
-        "scores": np.round(model.decision_function(queries).astype(float), 6).tolist(),
+        "scores": np.round(model.class_scores(queries).astype(float), 6).tolist(),
     }
     path.with_suffix(".json").write_text(json.dumps(expected, indent=1) + "\n")
 

@@ -51,14 +51,14 @@ def xd8():
 def test_what_is_lost_is_captured_or_drifted_less_gained(method, seed):
     stream, X, y = problem(seed)
     classifier = learn(type(method)(**method.get_params()), stream.steps)
-    before = classifier.decision_function(X)
+    before = classifier.class_scores(X)
     gravity = measure(classifier, X, y)
     for one in gravity.drifts:
         assert one.alone - one.together == pytest.approx(one.captured + one.drifted - one.gained)
     asked = gravity.flow.asked
     right = np.array([one.together for one in gravity.drifts]) @ asked / asked.sum()
     assert right == pytest.approx(classifier.score(X, y))
-    np.testing.assert_array_equal(classifier.decision_function(X), before)  # measuring changes nothing
+    np.testing.assert_array_equal(classifier.class_scores(X), before)  # measuring changes nothing
 
 
 def test_prototypes_move_only_where_classes_share_statistics():

@@ -73,7 +73,7 @@ def test_scores_do_not_depend_on_the_threads(monkeypatch):
     results = []
     for cores in (1, 2):
         monkeypatch.setattr(threads, "blas_threads", lambda cores=cores: cores)
-        results.append(classifier.decision_function(stream.queries))
+        results.append(classifier.class_scores(stream.queries))
     np.testing.assert_allclose(*results, atol=1e-4)
 
 

@@ -41,7 +41,7 @@ def test_readers_see_a_whole_model_while_others_write(tmp_path):
     def read() -> None:
         while not done.is_set():
             state = project.state
-            scores = state.classifier.decision_function(query)
+            scores = state.classifier.class_scores(query)
             seen.add((scores.shape[1], len(state.labels)))
 
     threads = [threading.Thread(target=read) for _ in range(3)]

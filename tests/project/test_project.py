@@ -30,8 +30,8 @@ def test_a_project_file_is_a_model_file(tmp_path):
     reference = HyCal(fusion="image").fit(rows, labels)
     assert plain.classes_.tolist() == ["cars/cat", "cars/mini", "pets/cat", "pets/dog"]
     assert plain.domains_.tolist() == ["cars", "cars", "pets", "pets"] and plain.encoder_ == SPACE.fingerprint
-    np.testing.assert_array_equal(plain.decision_function(rows), reference.decision_function(rows))
-    np.testing.assert_array_equal(project.state.classifier.decision_function(rows), plain.decision_function(rows))
+    np.testing.assert_array_equal(plain.class_scores(rows), reference.class_scores(rows))
+    np.testing.assert_array_equal(project.state.classifier.class_scores(rows), plain.class_scores(rows))
     taught = HyCal(fusion="image")
     for domain in ("pets", "cars"):
         chosen = [row for row, label in enumerate(labels) if label.startswith(domain)]
@@ -110,11 +110,11 @@ def test_forgetting_is_exact_and_for_good_leaves_nothing(tmp_path):
 def test_renaming_changes_no_answer(tmp_path, options):
     project = pets_and_cars(tmp_path / "p.hycal", **options)
     queries = np.stack([example("pets/cat", n).row for n in range(6)])
-    before = dict(zip(project.state.labels, project.state.classifier.decision_function(queries).T, strict=True))
+    before = dict(zip(project.state.labels, project.state.classifier.class_scores(queries).T, strict=True))
     project.rename("pets/cat", "tiger")
     project.rename("cars", "vehicles")
     names = {"pets/cat": "pets/tiger", "cars/cat": "vehicles/cat", "cars/mini": "vehicles/mini", "pets/dog": "pets/dog"}
-    after = dict(zip(project.state.labels, project.state.classifier.decision_function(queries).T, strict=True))
+    after = dict(zip(project.state.labels, project.state.classifier.class_scores(queries).T, strict=True))
     for old, new in names.items():
         np.testing.assert_allclose(before[old], after[new], rtol=1e-4, atol=1e-4)
     assert set(project.state.domains) == {"pets", "vehicles"}

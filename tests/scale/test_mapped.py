@@ -23,7 +23,7 @@ def test_the_answers_are_those_of_the_loaded_model(model, precision, tmp_path, m
     queries = np.random.default_rng(1).normal(size=(9, 8))
     found, loaded = MappedMeans(tmp_path / "model").best(queries, top=3), load(tmp_path / "model")
     chances = loaded.predict_proba(queries)
-    order = np.argsort(-loaded.decision_function(queries), axis=1, kind="stable")[:, :3]
+    order = np.argsort(-loaded.class_scores(queries), axis=1, kind="stable")[:, :3]
     assert found.labels == loaded.classes_[order].tolist()
     np.testing.assert_allclose(found.probabilities, np.take_along_axis(chances, order, axis=1), rtol=1e-6)
 

@@ -31,7 +31,7 @@ def test_all_classes_on_the_list_give_the_scores_of_the_model(fusion):
     fitted = model(fusion=fusion)
     shortlist = Shortlist(fitted, nearest=400, sample=400)
     columns, scores = shortlist.best(STREAM.queries, 400)
-    every = fitted.decision_function(STREAM.queries)
+    every = fitted.class_scores(STREAM.queries)
     found = np.take_along_axis(every, columns, axis=1)
     assert (np.sort(columns, axis=1) == np.arange(400)).mean() > 0.99  # an approximate index may miss a far class
     np.testing.assert_allclose(scores, found, atol=2e-3)
@@ -59,7 +59,7 @@ def test_without_a_sample_every_moment_is_exact_and_the_best_classes_have_the_sc
     )
     np.testing.assert_allclose(shortlist.moments(STREAM.queries.astype("f4")), truth(fitted), rtol=1e-5)
     columns, scores = shortlist.best(STREAM.queries, 3)
-    every = fitted.decision_function(STREAM.queries)
+    every = fitted.class_scores(STREAM.queries)
     np.testing.assert_allclose(scores, np.take_along_axis(every, columns, axis=1), atol=2e-3)
 
 

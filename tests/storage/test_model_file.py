@@ -47,7 +47,7 @@ def test_round_trip(model, path):
     for name in ("classes_", "counts_", "domains_"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name))
     queries = np.random.default_rng(0).normal(size=(5, 8))
-    np.testing.assert_array_equal(loaded.decision_function(queries), model.decision_function(queries))
+    np.testing.assert_array_equal(loaded.class_scores(queries), model.class_scores(queries))
 
 
 def test_equal_models_are_equal_files(model, path, tmp_path):
@@ -67,7 +67,7 @@ def test_golden_files_of_every_version_load(version):
     assert loaded.counts_.tolist() == expected["counts"]
     assert loaded.domains_.tolist() == expected["domains"]
     assert loaded.encoder_ == expected["encoder"]
-    np.testing.assert_allclose(loaded.decision_function(expected["queries"]), expected["scores"], atol=1e-3)
+    np.testing.assert_allclose(loaded.class_scores(expected["queries"]), expected["scores"], atol=1e-3)
 
 
 def test_saved_bytes_are_the_state(model, path):
@@ -261,17 +261,17 @@ def test_flipped_bytes_never_do_anything_but_load_or_refuse(data):
         del raw[data.draw(st.integers(0, len(raw) - 1)) :]
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(ModelFileError):
         (Path(folder) / "model").write_bytes(bytes(raw))
-        load(Path(folder) / "model").decision_function(np.eye(8))
+        load(Path(folder) / "model").class_scores(np.eye(8))
 
 
 def test_arrays_are_mapped_and_the_file_may_be_replaced_or_removed(path):
     model = load(path)
     kept = model.records_.ordered[0].samples.rows
     assert not kept.flags.owndata and not kept.flags.writeable
-    before = model.decision_function(np.eye(8))
+    before = model.class_scores(np.eye(8))
     model.partial_fit(np.eye(8)[:1], ["new"], text={"new": np.eye(8)[0]}).forget("new").save(path)
     path.unlink()
-    assert np.array_equal(model.decision_function(np.eye(8)), before)
+    assert np.array_equal(model.class_scores(np.eye(8)), before)
 
 
 def test_rows_out_of_order_are_put_in_order(path):

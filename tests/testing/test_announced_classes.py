@@ -48,7 +48,7 @@ def announced(classifier, *steps):
 def assert_same(one, two, queries):
     np.testing.assert_array_equal(one.classes_, two.classes_)
     np.testing.assert_array_equal(one.counts_, two.counts_)
-    scores, other = one.decision_function(queries), two.decision_function(queries)
+    scores, other = one.class_scores(queries), two.class_scores(queries)
     assert np.abs(scores - other).max() <= 1e-5 * (1.0 + np.abs(scores).max())
 
 
@@ -87,8 +87,8 @@ def test_renaming_renames_announced_classes_too(name):
     labels = stream.labels
     renamed = dict(zip(labels, reversed(labels), strict=True))
     other = taught(name, stream.map(lambda step: step.relabelled(renamed.__getitem__)))
-    scores = taught(name, stream).decision_function(stream.queries)
-    moved = other.decision_function(stream.queries, classes=[renamed[label] for label in labels])
+    scores = taught(name, stream).class_scores(stream.queries)
+    moved = other.class_scores(stream.queries, classes=[renamed[label] for label in labels])
     assert np.abs(scores - moved).max() <= 1e-5 * (1.0 + np.abs(scores).max())
 
 

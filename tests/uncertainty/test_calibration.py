@@ -49,7 +49,7 @@ def prior_centre(fitted):
     """T0 by its definition: from the scores of class means, their cosines and the counts."""
     records = fitted.records_
     means = unit_rows(np.stack([record.samples.rows.mean(axis=0) for record in records.ordered]))
-    scores = np.sort(fitted.decision_function(means).astype(float), axis=1)
+    scores = np.sort(fitted.class_scores(means).astype(float), axis=1)
     cosines = means.astype(float) @ means.T - 2.0 * np.eye(len(means))
     separation, shots = np.mean(1.0 - cosines.max(axis=1)), np.exp(np.mean(np.log(records.counts)))
     prior = TemperaturePrior()
@@ -77,7 +77,7 @@ def test_the_temperature_is_the_most_probable_one(fitted, asked):
 
 def test_no_answer_is_surer_than_the_floor_allows(fitted, asked):
     chances, n, C = fitted.predict_proba(asked[0]), fitted.counts_.sum(), len(fitted.classes_)
-    expected = softmax(fitted.decision_function(asked[0]).astype(float) / fitted.temperature_, axis=1)
+    expected = softmax(fitted.class_scores(asked[0]).astype(float) / fitted.temperature_, axis=1)
     floor = 1 / (2 * (n + 1))
     np.testing.assert_allclose(chances, (1 - floor) * expected + floor / C, atol=1e-12)
 

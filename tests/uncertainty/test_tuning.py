@@ -72,7 +72,7 @@ def test_held_out_samples_are_no_less_likely_after_tuning(method):
     assert likelihood(tuned.leave_one_out()) >= before - 1e-3  # the grid of temperatures is coarse
     again = learn(method(), STREAM.steps).tune()
     assert again.get_params() == tuned.get_params()
-    np.testing.assert_array_equal(again.decision_function(STREAM.queries), tuned.decision_function(STREAM.queries))
+    np.testing.assert_array_equal(again.class_scores(STREAM.queries), tuned.class_scores(STREAM.queries))
 
 
 def test_one_shot_cannot_be_tuned():

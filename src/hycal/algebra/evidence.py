@@ -39,7 +39,7 @@ class ScorePart:
 
 @dataclass(frozen=True, eq=False)
 class ScoreParts:
-    """The scores of `decision_function`, (n, C), and the kinds of evidence that make them up.
+    """The scores of `class_scores`, (n, C), and the kinds of evidence that make them up.
 
     `quantity` is what the shares add up to: "score", a level in [0, 1], or "evidence", in nats above the average class.
     """

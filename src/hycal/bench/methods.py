@@ -233,7 +233,7 @@ def knows_domains(label: str) -> bool:
     one = stream.map(lambda step: replace(step, domain="all"))
     untaught = variant.build(load_setting("xd8-high-scale"), text=True)
     named, unnamed = (
-        learn(untaught.with_parameters(), each.steps).decision_function(stream.queries) for each in (stream, one)
+        learn(untaught.with_parameters(), each.steps).class_scores(stream.queries) for each in (stream, one)
     )
     return not variant.one_domain and not np.array_equal(named, unnamed)
 

@@ -202,7 +202,7 @@ def _hits(answers: Sequence[_Answers], domains: Sequence[BenchDomain]) -> list[n
 def _all_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[_Answers]:
     queries, _ = _asked(domains)
     ends = np.cumsum([len(domain.test_y) for domain in domains])[:-1]
-    return [_Answers(part, classifier.classes_) for part in np.split(classifier.decision_function(queries), ends)]
+    return [_Answers(part, classifier.classes_) for part in np.split(classifier.class_scores(queries), ends)]
 
 
 def _asked(domains: Sequence[BenchDomain]) -> tuple[Floats, npt.NDArray[np.str_]]:
@@ -213,7 +213,7 @@ def _asked(domains: Sequence[BenchDomain]) -> tuple[Floats, npt.NDArray[np.str_]
 
 def _own_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[_Answers]:
     return [
-        _Answers(classifier.decision_function(domain.test_x, classes=domain.labels), np.array(domain.labels))
+        _Answers(classifier.class_scores(domain.test_x, classes=domain.labels), np.array(domain.labels))
         for domain in domains
     ]
 

@@ -80,7 +80,7 @@ class HyCal(IncrementalClassifier):
         m_c = (z - \mu_c)^\top (a S_c + \delta I)^{-1} (z - \mu_c), \quad
         w_c = \sigma((K_c - \alpha) / \beta),
 
-    where Phi stands for a z-score over the candidates followed by the Gaussian CDF. `decision_function` returns the
+    where Phi stands for a z-score over the candidates followed by the Gaussian CDF. `class_scores` returns the
     log-odds of s_c, which rank the same and do not tie where the CDF saturates; `scipy.special.expit` gives s_c back.
 
     Parameters
@@ -202,7 +202,7 @@ class HyCal(IncrementalClassifier):
         return found.cosine, found.distance
 
     def explain(self, X: npt.ArrayLike) -> Explanation:
-        """Return what `decision_function(X)` is made of.
+        """Return what `class_scores(X)` is made of.
 
         Examples
         --------

@@ -44,7 +44,7 @@ class ExportableClassifier(Protocol):
 def export_onnx(classifier: ExportableClassifier, path: str | os.PathLike[str], *, force: bool = False) -> None:
     """Write the head of `classifier` to `path`, in one step; `force` replaces a file that hycal did not write.
 
-    The graph takes `embeddings`, float32 (n, d) of any length, and gives `scores` (n, C) as `decision_function` does,
+    The graph takes `embeddings`, float32 (n, d) of any length, and gives `scores` (n, C) as `class_scores` does,
     `probabilities` (n, C) as `predict_proba`, and the best `label` (n,) as text. Its properties name the classes and
     the encoder.
     """

@@ -66,7 +66,7 @@ def drift(
     labels = classifier.classes_
     alone = classifier.with_records(classifier.records_.forget(labels[~own].tolist()))
     kept = labels[own]
-    before, after = alone.decision_function(X), classifier.decision_function(X, classes=kept.tolist())
+    before, after = alone.class_scores(X), classifier.class_scores(X, classes=kept.tolist())
     was_right, is_right = kept[before.argmax(axis=1)] == y, answers == y
     stayed = np.isin(answers, kept)
     return Drift(

@@ -102,7 +102,7 @@ class Ranking:
 def rank(state: State, rows: npt.ArrayLike, *, top: int = 5, calibration: Calibration | None = None) -> Ranking:
     """Return the `top` classes for each embedding; parameters as `answer`."""
     _check_classes(state)
-    scores = state.classifier.decision_function(rows)
+    scores = state.classifier.class_scores(rows)
     return Ranking.of(scores, top=top, calibration=_calibration(state, calibration))
 
 
@@ -127,7 +127,7 @@ def answer(
         return []
     classifier = state.classifier
     found = classifier.score_parts(queries) if why else None
-    scores = classifier.decision_function(queries) if found is None else found.scores
+    scores = classifier.class_scores(queries) if found is None else found.scores
 
     def evidence(row: int, column: int) -> Evidence:
         return _evidence(state, queries, row, column, found)

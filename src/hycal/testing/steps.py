@@ -75,7 +75,7 @@ def _complaint(fitted: IncrementalClassifier, stream: Stream) -> str:
     """Say how the answers differ from those of a model built anew, or that the model was built anew itself."""
     anew = fitted.with_parameters()
     anew.install(fitted.records_)
-    found, expected = (one.decision_function(stream.queries) for one in (fitted, anew))
+    found, expected = (one.class_scores(stream.queries) for one in (fitted, anew))
     value = fitted.snapshot().value
     part = value[0] if isinstance(value, tuple | list) else value
     if not fitted.rebuilt_because and not getattr(part, "changed", 1):

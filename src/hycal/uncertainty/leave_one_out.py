@@ -28,7 +28,7 @@ class HeldOutScores:
     ----------
     samples : Selection
     scores : ndarray of shape (n, C)
-        Columns as in `decision_function`; -inf for a class whose only sample was removed.
+        Columns as in `class_scores`; -inf for a class whose only sample was removed.
     """
 
     samples: Selection
