@@ -21,7 +21,8 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hub")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HYCAL_CACHE", str(folder / "cache"))
-        write_digits(folder / "photos")
+        write_digits(folder / "photos" / "low", range(4), first=0, images=12)
+        write_digits(folder / "photos" / "test" / "low", range(4), first=60, images=5)
         hycal("learn", folder / "m.hycal", folder / "photos" / "low", "--yes", "--quiet")
     return folder
 
