@@ -67,6 +67,16 @@ def test_an_open_model_says_what_it_shows(photos: Path, cache: None, tmp_path: P
     assert "its author chose none" in (tmp_path / "x" / "README.md").read_text()
 
 
+def test_an_open_model_does_not_show_what_was_forgotten(photos: Path, cache: None, tmp_path: Path) -> None:
+    model = tmp_path / "m.hycal"
+    model.write_bytes((photos / "m.hycal").read_bytes())
+    hycal("forget", model, "low/2")
+    name = next((photos / "photos" / "low" / "2").iterdir()).name.encode()
+    assert name in model.read_bytes()
+    hycal("hub", "save", model, tmp_path / "x", "--open")
+    assert name not in (tmp_path / "x" / "model.safetensors").read_bytes()
+
+
 def test_learned_images_are_no_test(photos: Path, cache: None, tmp_path: Path) -> None:
     said = hycal_error("hub", "save", photos / "m.hycal", tmp_path / "x", "--test", photos / "photos" / "low")
     assert "48 images of" in said and "were learned, so they test nothing" in said
@@ -74,7 +84,7 @@ def test_learned_images_are_no_test(photos: Path, cache: None, tmp_path: Path) -
 
 
 def test_what_cannot_be_sealed_is_said(photos: Path, cache: None, tmp_path: Path) -> None:
-    hycal("remake", photos / "m.hycal", "TipAdapter[zero_shot=none]", "--out", tmp_path / "tip.hycal")
+    hycal("remake", photos / "m.hycal", "TipAdapter", "--out", tmp_path / "tip.hycal")
     assert "TipAdapter cannot be sealed" in hycal_error("hub", "save", tmp_path / "tip.hycal", tmp_path / "x")
     assert not (tmp_path / "x").exists()
 

@@ -84,7 +84,7 @@ def run_command(
     methods: Annotated[
         str,
         typer.Option(
-            help="A list such as 'all study:metrics', 'HyCal KLDA:hycal-paper HyCal[metric=cosine]', or MODULE:CLASS "
+            help="A list such as 'all study:metrics', 'HyCal KLDA:hycal-paper HyCal\\[metric=cosine]', or MODULE:CLASS "
             "for a method of your own."
         ),
     ] = "all",

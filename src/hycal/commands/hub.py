@@ -26,7 +26,7 @@ Test = Annotated[
     Path | None, typer.Option("--test", help="Folder of labelled test images: their accuracy goes into the card.")
 ]
 Open = Annotated[
-    bool, typer.Option("--open", help="Share the model as it is, with embeddings, thumbnails and file names of images.")
+    bool, typer.Option("--open", help="Share embeddings, thumbnails and file names of images, too; no history.")
 ]
 
 
@@ -43,8 +43,8 @@ def save_command(
     """Write a folder as the hub has them: the model, a card that is made from it, and a small configuration.
 
     The copy is sealed: it answers, learns and merges, and holds no image, thumbnail or file name (docs/seal.md).
-    With --open it is the model as it is. The card has the classes, the encoder, the accuracy with its interval, the
-    limits, and what the file holds. Nothing is sent anywhere.
+    With --open it has all of that, and no history. The card has the classes, the encoder, the accuracy with its
+    interval, the limits, and what the file holds. Nothing is sent anywhere.
 
     Example: hycal hub save photos.hycal photos-hub --licence mit --test photos/test
     """
@@ -129,7 +129,7 @@ def _prepared(
     with working("judging learned images", quiet=quiet):
         judged = judge(state)
     if whole or state.sealed:
-        shared = state
+        shared = state.with_history((), version=0)  # undo would show what was forgotten
     elif not state.classifier.sealing.keeps:
         raise HyCalError(
             f"{type(state.classifier).__name__} cannot be sealed: {state.classifier.sealing.reason}. Share it with all "

@@ -18,8 +18,8 @@ from hycal.uncertainty.cross_validation import CrossValidation, Estimate, cross_
 _MOST_CLASSES = 500  # that the card lists
 _OPEN = (
     "This file is **not sealed**: it holds the embedding of every learned image, and, where the model was made from "
-    "image files, their names, small thumbnails, content hashes and the history of changes. Who has the file can look "
-    "at all of that. `hycal seal` makes a copy without it."
+    "image files, their names, small thumbnails and content hashes. Who has the file can look at all of that. "
+    "`hycal seal` makes a copy without it."
 )
 _SEALED = (
     "This file is sealed: it holds no image, thumbnail, file name or history, but {holds}. Who holds an embedding of "

@@ -10,7 +10,8 @@ from hycal.errors import HyCalError
 from hycal.extras import load_extra
 from hycal.hub.folder import FILES
 
-_REPOSITORY = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
+_PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?"
+_REPOSITORY = re.compile(rf"{_PART}/{_PART}")
 
 
 def push(folder: Path, repository: str, *, public: bool = False) -> str:
