@@ -13,7 +13,8 @@ from examples.photos import write_digits
 from hycal import load
 from hycal.hub import CardFacts, model_card
 from hycal.project import Arrival, Example, Project, Space, empty_state
-from tests.support.commands import hycal, hycal_error
+from tests.support.commands import hycal, hycal_error, run_python
+from tests.support.local_hub import local_hub
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +116,27 @@ def test_names_in_a_card_are_text_alone(tmp_path: Path) -> None:
     assert ModelCard(card).data.license == "mit"
     assert "](http" not in card.replace("](https://pypi.org/project/hycal/)", "")
     assert "<script>" not in card
+
+
+def test_a_model_goes_to_the_hub_and_comes_back(photos: Path, tmp_path: Path) -> None:
+    """By the library of the hub itself, to a hub on this machine."""
+    with local_hub() as hub:
+        variables = {"HF_ENDPOINT": hub.address, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "hf_" + "x" * 34}
+
+        def run(*arguments: object) -> str:
+            program = ("-c", "from hycal.cli import app; app()")
+            done = run_python(*program, "hub", *arguments, environment={**variables, "HYCAL_CACHE": str(tmp_path)})
+            assert done.returncode == 0, done.stdout + done.stderr
+            return done.stdout
+
+        said = run("push", photos / "m.hycal", "me/digits", "--licence", "mit")
+        assert "me/digits: 4 classes; it holds counts and means" in said
+        assert sorted(hub.files["me/digits"]) == ["README.md", "config.json", "model.safetensors"]
+        assert hub.private == {"me/digits": True}
+        hub.files["me/digits"]["run.py"] = b"print('never fetched')"
+        run("load", "me/digits", "--out", tmp_path / "back.hycal")
+        assert not [path for path in hub.asked if "run.py" in path]
+    assert load(tmp_path / "back.hycal").classes_.tolist() == [f"low/{number}" for number in range(4)]
 
 
 def test_push_without_a_network_says_so(
