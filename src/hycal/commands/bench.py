@@ -26,6 +26,7 @@ from hycal.commands._output import (
     working,
 )
 from hycal.errors import HyCalError
+from hycal.escaping import tex_text
 
 if TYPE_CHECKING:
     from hycal.bench.cells import Cell
@@ -292,8 +293,10 @@ def _print_groups(groups: Sequence[Group], *, latex: bool = False) -> None:
         print_table(table)
         for number, note in enumerate(short.notes, start=1):
             print_line(console, f"[{number}] {note}")
-        for method, values in short.rows if latex else ():
-            print_line(console, latex_row(short, method, values))
+        if latex:
+            print_line(console, "% " + " & ".join(("method", *map(tex_text, heads))))
+            for method, values in short.rows:
+                print_line(console, latex_row(short, method, values))
 
 
 def _print_summary(console: Console, summary: Summary, out: Path, seconds: float) -> None:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from hycal.encoders.installation import probe_hub
 from hycal.errors import HyCalError
 from hycal.extras import load_extra
 from hycal.hub.folder import FILES
@@ -29,6 +30,7 @@ def push(folder: Path, repository: str, *, public: bool = False) -> str:
     check_repository(repository)
     api = _hub().HfApi(library_name="hycal")
     try:
+        probe_hub(api.endpoint)
         api.create_repo(repository, private=not public, exist_ok=True)
         api.upload_folder(
             repo_id=repository, folder_path=folder, allow_patterns=list(FILES), commit_message="Upload a hycal model"
@@ -44,8 +46,10 @@ def push(folder: Path, repository: str, *, public: bool = False) -> str:
 def fetch(repository: str, *, revision: str | None = None) -> Path:
     """Return a local folder with the files of a model on the hub; other files of the repository are not fetched."""
     check_repository(repository)
+    hub = _hub()
     try:
-        return Path(_hub().snapshot_download(repository, revision=revision, allow_patterns=list(FILES)))
+        probe_hub(hub.HfApi().endpoint)
+        return Path(hub.snapshot_download(repository, revision=revision, allow_patterns=list(FILES)))
     except Exception as error:
         raise HyCalError(
             f"{repository} could not be fetched: {_reason(error)}. Check the name and the network; for a private one, "
