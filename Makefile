@@ -3,7 +3,7 @@ SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := .venv/$(SCRIPTS)
 READY := .venv/ready
 
-.PHONY: help demo studies test docs tables test-random test-lowest test-browser test-cluster test-torch test-openvino test-node fuzz audit dist container workflows perf screenshots lint walks house fair bench methods clean
+.PHONY: help demo studies test docs tables test-random test-lowest test-browser test-cluster test-torch test-neighbours test-openvino test-node fuzz audit dist container workflows perf screenshots lint walks house fair bench methods clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -64,6 +64,11 @@ test-torch:  ## agreement of the torch back ends, in an environment of its own (
 	$(PYTHON) -m venv .venv-torch
 	.venv-torch/$(SCRIPTS)/pip install --quiet --disable-pip-version-check --constraint tools/torch.txt --editable '.[test,torch]'
 	.venv-torch/$(SCRIPTS)/pytest -q tests/encoders/test_torch.py
+
+test-neighbours:  ## arrays and files of torch, JAX and Hugging Face `datasets`, in an environment of its own
+	$(PYTHON) -m venv .venv-neighbours
+	.venv-neighbours/$(SCRIPTS)/pip install --quiet --disable-pip-version-check --editable '.[test]' torch jax datasets
+	OPENBLAS_NUM_THREADS=1 .venv-neighbours/$(SCRIPTS)/pytest -q tests/test_neighbours.py
 
 test-openvino:  ## the OpenVINO back end, in an environment of its own
 	$(PYTHON) -m venv .venv-openvino
@@ -139,5 +144,5 @@ methods: $(READY)  ## time, memory and accuracy of every method on real embeddin
 	$(BIN)/python -m benchmarks.stream
 
 clean:  ## remove everything that make made
-	rm -rf .venv demo site .venv-torch .venv-openvino .venv-cluster .venv-lowest .venv-fuzz .venv-audit .venv-dist .node perf.json fuzz-found build dist \
+	rm -rf .venv demo site .venv-torch .venv-neighbours .venv-openvino .venv-cluster .venv-lowest .venv-fuzz .venv-audit .venv-dist .node perf.json fuzz-found build dist \
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -7,22 +7,22 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hycal import GDA, KLDA, NCM, DualRAIL, FeCAM, HyCal, RanPAC
+from hycal import GDA, KLDA, NCM, DualRAIL, FeCAM, HyCal, HyCalError, RanPAC
 from tests.support.commands import run_python
 
 _TWO_CLASSES = "decision_function always has one column per class, also for two classes"
-_NO_CLASSES = "partial_fit takes no list of classes to come: they may appear at any call"
 DELIBERATE = {
-    "check_n_features_in_after_fitting": _NO_CLASSES,
-    "check_estimators_partial_fit_n_features": _NO_CLASSES,
     "check_classifiers_classes": _TWO_CLASSES,
     "check_classifiers_train": _TWO_CLASSES,
     "check_decision_proba_consistency": _TWO_CLASSES,
@@ -94,3 +94,36 @@ def test_pickling_keeps_the_answers(digits):
     classifier = HyCal(fusion="image").fit(X, y)
     scores = classifier.decision_function(X[:20])
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(classifier)).decision_function(X[:20]), scores)
+
+
+def test_probabilities_are_features_in_the_container_that_was_asked_for(digits):
+    X, y = digits
+    frame = pd.DataFrame(X, index=[f"image {number}" for number in range(len(X))])
+    names = [f"digit {label}" for label in y]
+    classifier = clone(NCM().set_output(transform="pandas")).fit(X, names)
+    found = classifier.transform(frame[:3])
+    assert found.columns.tolist() == classifier.classes_.tolist()
+    assert found.index.tolist() == ["image 0", "image 1", "image 2"]
+    np.testing.assert_array_equal(found.to_numpy(), classifier.predict_proba(X[:3]))
+    assert isinstance(classifier.set_output(transform="default").transform(frame), np.ndarray)
+    with config_context(transform_output="pandas"):
+        assert isinstance(NCM().fit(X, names).transform(X), pd.DataFrame)
+    with pytest.raises(HyCalError, match="expected one of default, pandas, polars"):
+        classifier.set_output(transform="parquet")
+    stacked = make_pipeline(StandardScaler(), NCM(), LogisticRegression()).set_output(transform="pandas")
+    assert stacked.fit(X, y).score(X, y) > 0.9
+
+
+def test_two_classes_have_two_columns_of_scores(digits):
+    X, y = digits
+    X, y = X[y < 2], y[y < 2]
+    assert NCM().fit(X, y).decision_function(X).shape == (len(X), 2)
+
+
+def test_classes_to_come_may_be_named_and_need_not(digits):
+    X, y = digits
+    classifier = NCM().partial_fit(X[y < 2], y[y < 2], classes=np.arange(3))
+    assert classifier.classes_.tolist() == [0, 1]
+    with pytest.raises(HyCalError, match="the label 5, which is not in classes"):
+        classifier.partial_fit(X[y == 5], y[y == 5], classes=[0, 1])
+    assert classifier.partial_fit(X[y == 5], y[y == 5]).classes_.tolist() == [0, 1, 5]

@@ -35,6 +35,7 @@ from hycal.validation import (
     Doubles,
     Floats,
     ModelKind,
+    check_expected,
     check_label,
     check_labels,
     check_mergeable,
@@ -76,7 +77,9 @@ class IncrementalClassifier(Viewed, Sealable, Method):
         self._learn(Records({}), self.check_step(X, y, domain, text))
         return self
 
-    def partial_fit(self, X: npt.ArrayLike, y: Any, *, domain: str | None = None, text: TextByLabel = None) -> Self:
+    def partial_fit(
+        self, X: npt.ArrayLike, y: Any, *, domain: str | None = None, text: TextByLabel = None, classes: Any = None
+    ) -> Self:
         """Learn samples of new or known classes.
 
         Parameters
@@ -89,8 +92,12 @@ class IncrementalClassifier(Viewed, Sealable, Method):
             Domain of these classes. The same label in two domains is an error.
         text : mapping, optional
             Unit text embedding by label. Needed once for each class where the method uses text.
+        classes : iterable of labels, optional
+            The labels that y may have, as scikit-learn passes them. Not needed: a new class may come at any call.
         """
-        self._learn(self._records or Records({}), self.check_step(X, y, domain, text, width=self._width))
+        step = self.check_step(X, y, domain, text, width=self._width)
+        check_expected(step.samples, classes)
+        self._learn(self._records or Records({}), step)
         return self
 
     def announce(self, text: Mapping[Any, npt.ArrayLike], *, domain: str | None = None) -> Self:
@@ -338,9 +345,6 @@ class IncrementalClassifier(Viewed, Sealable, Method):
     @property
     def _width(self) -> int | None:
         return getattr(self, "n_features_in_", None)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._records is not None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_memory"}

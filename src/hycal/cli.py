@@ -15,6 +15,7 @@ from hycal.commands._streams import prepare_streams
 _MODELS = "Models"
 _PILE = "A pile of unlabelled images"
 _EMBEDDINGS = "Embeddings and benchmark"
+_FIELD = "Share and extend"
 _OBJECTS_AT_ONCE = 500_000  # between searches for garbage
 
 
@@ -74,6 +75,8 @@ class Commands(LazyGroup):
         Entry("encoders", "hycal.commands.encoders:app", "List, fetch and inspect the encoders.", _EMBEDDINGS),
         Entry("data", "hycal.commands.data:app", "Find, fetch and check the data sets of the benchmark.", _EMBEDDINGS),
         Entry("bench", "hycal.commands.bench:app", "Run the benchmark and report it.", _EMBEDDINGS),
+        Entry("hub", "hycal.commands.hub:app", "Share a model on the Hugging Face hub, or take one.", _FIELD),
+        Entry("new", "hycal.commands.new:app", "Write a package for a method of your own.", _FIELD),
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _FORMULA = re.compile(r"[\s']*[=+\-@＝＋－＠]")  # spreadsheets take the wide forms for the same
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]()<>#+!|~&$:@]")
 _TEX = {
     "\\": r"\textbackslash{}",
     **{letter: f"\\{letter}" for letter in "{}$&#_%"},
@@ -113,6 +114,15 @@ def tex_text(text: str) -> str:
 def markdown_cell(text: str) -> str:
     """Return `text` for a cell of a table in Markdown."""
     return visible(text).replace("|", r"\|")
+
+
+def markdown_text(text: str) -> str:
+    r"""Return `text` for Markdown, where no character of it is markup, a link or HTML.
+
+    >>> print(markdown_text("[x](http://y) <b>"))
+    \[x\]\(http\://y\) \<b\>
+    """
+    return _MARKDOWN.sub(r"\\\g<0>", visible(text))
 
 
 def file_name(text: str) -> str:

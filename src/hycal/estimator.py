@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from importlib import import_module
 from numbers import Integral
 from typing import Any, ClassVar, Protocol, Self
 
@@ -17,7 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.errors import HyCalError
+from hycal.validation import as_numpy
 
+_CONTAINERS = ("default", "pandas", "polars")
 _LARGEST, _SMALLEST = 1e100, 1e-100  # of any parameter: its square and its inverse are still numbers
 
 
@@ -129,10 +132,44 @@ class Estimator:
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return the best label for each query."""
 
+    @abstractmethod
+    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return class probabilities, shape (n, C)."""
+
+    def transform(self, X: npt.ArrayLike) -> Any:
+        """Return class probabilities as features for a next step; as a data frame after `set_output`."""
+        return self._contained(self.predict_proba(X), X)
+
+    def fit_transform(self, X: npt.ArrayLike, y: Any, **options: Any) -> Any:
+        """Fit, then `transform` the same samples; options as for `fit`."""
+        return self.fit(X, y, **options).transform(X)  # type: ignore[attr-defined]
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Return the names of the columns of `transform`: the classes; `input_features` is of no effect."""
+        return np.array([str(label) for label in self.classes_], dtype=np.object_)  # type: ignore[attr-defined]
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Let `transform` return "pandas" or "polars" data frames, or arrays ("default"); None changes nothing."""
+        if transform not in (None, *_CONTAINERS):
+            raise HyCalError(f"transform is {transform!r}; expected one of {', '.join(_CONTAINERS)}.")
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}  # `clone` copies what has this name
+        return self
+
+    def _contained(self, values: npt.NDArray[Any], X: Any) -> Any:
+        """Return columns of numbers in the container that was asked for, of this estimator or of all."""
+        from sklearn import get_config
+
+        chosen = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
+        names = self.get_feature_names_out().tolist()
+        if chosen == "pandas":
+            return import_module("pandas").DataFrame(values, columns=names, index=getattr(X, "index", None))
+        return import_module("polars").DataFrame(values, schema=names) if chosen == "polars" else values
+
     def score(self, X: npt.ArrayLike, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
         """Return the accuracy: the share, or weighted share, of queries whose best label is that of `y`."""
-        weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
-        return float(np.average(self.predict(X) == np.asarray(y), weights=weights))
+        weights = None if sample_weight is None else np.asarray(as_numpy(sample_weight), np.float64)
+        return float(np.average(self.predict(X) == np.asarray(as_numpy(y)), weights=weights))
 
     def __repr__(self) -> str:
         changed = [
@@ -142,10 +179,16 @@ class Estimator:
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return getattr(self, "_records", None) is not None
+
     def __sklearn_tags__(self) -> Any:
-        """Say to scikit-learn that this is a classifier."""
-        from sklearn.utils import ClassifierTags, Tags, TargetTags
+        """Say to scikit-learn that this is a classifier, whose probabilities may be features."""
+        from sklearn.utils import ClassifierTags, Tags, TargetTags, TransformerTags
 
         return Tags(
-            estimator_type="classifier", target_tags=TargetTags(required=True), classifier_tags=ClassifierTags()
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(),
+            transformer_tags=TransformerTags(preserves_dtype=[]),
         )

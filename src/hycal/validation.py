@@ -90,6 +90,24 @@ def unit_views(
     return out
 
 
+def as_numpy(array: Any) -> Any:
+    """Return an array of another library, on any device, as one of NumPy; everything else as it is.
+
+    torch, JAX, CuPy and all that follow the array API hand over their memory by DLPack. What they must do before, each
+    does itself: let go of gradients, come from a GPU, widen numbers that NumPy does not know.
+    """
+    if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
+        return array
+    for step in ("detach", "cpu"):  # torch
+        array = getattr(array, step, lambda same=array: same)()
+    if str(array.dtype).endswith("bfloat16"):
+        array = array.float() if hasattr(array, "float") else array.astype("float32")
+    try:
+        return np.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError):  # another device, or a type that only the library converts
+        return np.asarray(array)
+
+
 def check_embeddings(X: npt.ArrayLike, *, width: int | None, owner: str) -> npt.NDArray[Any]:
     """Return `X` as a matrix of finite floats, or say what is wrong with it.
 
@@ -101,7 +119,7 @@ def check_embeddings(X: npt.ArrayLike, *, width: int | None, owner: str) -> npt.
     owner : str
         Who asks, for the message.
     """
-    array = X if _is_sound(X) else _checked(X, owner)
+    array = X if _is_sound(X) else _checked(as_numpy(X), owner)
     if width is not None and array.shape[1] != width:
         raise HyCalError(
             f"X has {array.shape[1]} features, but {owner} is expecting {width} features as input: "
@@ -142,7 +160,7 @@ def check_labels(y: object, *, rows: int) -> list[Label]:
     if y is None:
         raise HyCalError("This classifier requires y to be passed, but the target y is None. Pass one label per row.")
     try:
-        array = column_or_1d(y, warn=True)
+        array = column_or_1d(as_numpy(y), warn=True)
     except ValueError as error:
         raise HyCalError(f"{error} Expected one label per row of X, shape ({rows},).") from None
     if len(array) != rows:
@@ -150,6 +168,14 @@ def check_labels(y: object, *, rows: int) -> list[Label]:
     labels = [check_label(label) for label in array.tolist()]
     check_one_kind(labels)
     return labels
+
+
+def check_expected(labels: Iterable[Label], expected: Iterable[object] | None) -> None:
+    """Refuse labels that are not among those that were expected; None expects any."""
+    known = None if expected is None else {check_label(label) for label in as_numpy(expected)}
+    for label in labels:
+        if known is not None and label not in known:
+            raise HyCalError(f"y has the label {label!r}, which is not in classes. Add it there, or leave classes out.")
 
 
 def check_label(label: object) -> Label:
@@ -209,7 +235,7 @@ def check_text(
     if not text:
         return {}
     labels = [check_label(label) for label in text]
-    vectors = [np.asarray(vector, dtype=np.float64) for vector in text.values()]
+    vectors = [np.asarray(as_numpy(vector), dtype=np.float64) for vector in text.values()]
     width = width or vectors[0].size
     for label, vector in zip(labels, vectors, strict=True):
         if vector.shape != (width,):

@@ -16,21 +16,22 @@ from PIL import Image
 import hycal
 from hycal import NCM, HyCalError, ModelFileError
 from hycal.classifiers import registry
+from hycal.testing.packages import write_method_package
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "nearest-median"
 SOURCE = Path(hycal.__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory) -> dict[str, str]:
-    """Install the example package in a folder of its own; return the variables under which Python finds it."""
+    """Write a package, install it in a folder of its own; return the variables under which Python finds it."""
     folder = tmp_path_factory.mktemp("site")
+    package = write_method_package("NearestMedian", tmp_path_factory.mktemp("new") / "nearest-median")
     options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--quiet"]
     subprocess.run(
-        [sys.executable, "-m", "pip", "install", *options, "--target", folder, EXAMPLE], check=True, timeout=300
+        [sys.executable, "-m", "pip", "install", *options, "--target", folder, package], check=True, timeout=300
     )
     places = {"PYTHONPATH": os.pathsep.join([str(folder), str(SOURCE)]), "HYCAL_CACHE": str(folder / "cache")}
-    return {**os.environ, **places}
+    return {**os.environ, **places, "PACKAGE": str(package)}
 
 
 def run(environment: dict[str, str], *arguments: str, cwd: Path | None = None) -> str:
@@ -43,6 +44,11 @@ def run(environment: dict[str, str], *arguments: str, cwd: Path | None = None) -
 
 def hycal_command(environment: dict[str, str], *arguments: str, cwd: Path) -> str:
     return run(environment, "-c", "from hycal.cli import app; app()", *arguments, cwd=cwd)
+
+
+def test_its_own_tests_pass(environment, tmp_path):
+    said = run(environment, "-m", "pytest", "-q", "-p", "no:cacheprovider", environment["PACKAGE"], cwd=tmp_path)
+    assert "2 passed" in said
 
 
 def test_it_keeps_the_laws_and_is_tuned_and_exported(environment, tmp_path):

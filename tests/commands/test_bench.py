@@ -11,6 +11,7 @@ from hycal import METHODS
 from hycal.bench.settings import list_settings, load_setting
 from hycal.datasets import load_xd8
 from tests.support.commands import hycal, hycal_error
+from tests.support.data import ROOT
 from tests.support.small_benchmark import write_small
 
 
@@ -71,18 +72,10 @@ def test_practice_runs_each_seed_once_and_the_report_shows_it(tmp_path: Path) ->
     assert "logistic regression" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
 
 
-MINE = """
-import numpy as np
-from hycal.base import IncrementalClassifier
-
-
-class Mine(IncrementalClassifier):
-    def derive(self, records, previous):
-        return np.stack([record.samples.mean for record in records.ordered])
-
-    def score_rows(self, derived, X, columns):
-        return X @ (derived if columns is None else derived[columns]).T
-"""
+def example_of_a_method() -> str:
+    """The module in the guide to methods of one's own."""
+    (guide,) = (ROOT / "docs").rglob("own-method.md")
+    return guide.read_text(encoding="utf-8").split("```python\n# mine.py\n")[1].split("```")[0]
 
 
 def write_features(folder: Path, *names: str) -> Path:
@@ -96,18 +89,18 @@ def write_features(folder: Path, *names: str) -> Path:
 
 
 def test_features_of_any_tool_and_a_method_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "my_method.py").write_text(MINE)
+    (tmp_path / "my_method.py").write_text(example_of_a_method())
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     write_features(tmp_path / "clip", "digit", "texture")
-    options = ("--shots", "1 5", "--methods", "NCM my_method:Mine", "--seeds", "0 1", "--out", "out", "--jobs", "1")
+    options = ("--shots", "1 5", "--methods", "NCM my_method:MyMethod", "--seeds", "0 1", "--out", "out", "--jobs", "1")
     ran = hycal("bench", "run", "--features", "clip", *options, "--latex")
     assert "8 runs in" in ran
     for table in ("clip-1-shot (CIL)", "clip-5-shot (CIL)"):
         assert table in ran
-    assert r"my\_method:Mine & " in ran.replace("{", "").replace("}", "") and ran.count(r" \\") == 4
+    assert r"my\_method:MyMethod & " in ran.replace("{", "").replace("}", "") and ran.count(r" \\") == 4
     assert "0 runs in" in hycal("bench", "run", "--features", "clip", *options)
-    assert "my_method:Mine" in hycal("bench", "report", "out")
+    assert "my_method:MyMethod" in hycal("bench", "report", "out")
     assert "method nowhere:Nothing was asked for, but" in hycal_error(
         "bench", "run", "--features", "clip", "--methods", "nowhere:Nothing", "--out", "out"
     )

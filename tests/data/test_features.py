@@ -139,6 +139,18 @@ def test_a_column_of_domains_makes_several(tmp_path: Path) -> None:
         load_features(tmp_path, only=["land"])
 
 
+def test_names_of_classes_are_those_of_all_domains_and_files(tmp_path: Path) -> None:
+    rows, numbers = np.random.default_rng(0).normal(size=(12, 4)), np.repeat([0, 1], 6)
+    names, domains = np.array(["shark", "owl"]), np.array(["sea", "sky"])[numbers]
+    np.savez(tmp_path / "both.npz", features=rows, labels=numbers, domain=domains, class_names=names)
+    found = load_features(tmp_path)
+    assert {name: one.class_names for name, one in found.items()} == {"sea": ("shark",), "sky": ("owl",)}
+    for split, listed in (("train", names), ("test", names[::-1])):
+        np.savez(tmp_path / f"fish-{split}.npz", features=rows, labels=numbers, class_names=listed)
+    with pytest.raises(HyCalError, match="its class_names are not those of the other files"):
+        load_features([tmp_path / "fish-train.npz", tmp_path / "fish-test.npz"])
+
+
 def test_a_table_of_hycal_embed_is_read_without_its_unlabelled_rows(tmp_path: Path) -> None:
     from hycal.embedding.table import EmbeddingTable, write_table
 

@@ -78,7 +78,7 @@ def test_no_hub(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unreachable(endpoint: str) -> None:
         raise OSError("Name or service not known")
 
-    monkeypatch.setattr(installation, "_probe", unreachable)
+    monkeypatch.setattr(installation, "probe_hub", unreachable)
     with pytest.raises(HyCalError) as caught:
         install("clip-vit-b16")
     for part in ("vision_model.onnx of Xenova/", "Name or service not known", str(empty_cache), "--weights PATH"):

@@ -24,7 +24,7 @@ from hycal.export.onnx_head import export_onnx, onnx_head
 from tests.encoders.small_clip import write_transformers
 from tests.support.encoders import ColourEncoder
 
-BOUND = 1e-4  # on probabilities; docs/deploy.md states it
+BOUND = 1e-4  # on probabilities; docs/how-to/deploy.md states it
 NODE_PACKAGES = "HYCAL_NODE_PACKAGES"  # the folder where npm has installed onnxruntime-web; `make test-node` sets it
 SCRIPT = Path(__file__).with_name("onnx_runtime_web.mjs")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import Any
 
 from hycal.base import IncrementalClassifier
 from hycal.classifiers import METHODS
+from hycal.classifiers.registry import Method
 from hycal.errors import HyCalError, ModelFileError
 from hycal.state.sealed import SealedRecords
 from hycal.storage import model_file
@@ -15,20 +18,26 @@ from hycal.storage.codec import records_of
 from hycal.storage.model_file import Content
 
 
-def load_classifier(path: str | PathLike[str]) -> IncrementalClassifier:
+def load_classifier(path: str | PathLike[str], *, methods: Mapping[str, Method] = METHODS) -> IncrementalClassifier:
     """Return the classifier saved at `path`.
+
+    Parameters
+    ----------
+    path : path
+    methods : mapping of name to class
+        Where the method that the file names is looked up; all that are installed by default.
 
     Raises
     ------
     ModelFileError
         The file is missing, malformed, or of a newer format. Nothing in it is executed.
     """
-    return model_file.read_as(path, model_of)
+    return model_file.read_as(path, partial(model_of, methods=methods))
 
 
-def model_of(content: Content) -> IncrementalClassifier:
+def model_of(content: Content, methods: Mapping[str, Method] = METHODS) -> IncrementalClassifier:
     """Return the classifier that a model file holds; every claim is checked."""
-    classifier = named_method(content.manifest.get("method"), content.manifest.get("parameters"))
+    classifier = named_method(content.manifest.get("method"), content.manifest.get("parameters"), methods)
     encoder = content.manifest.get("encoder")
     if encoder is not None and not isinstance(encoder, str):
         raise ModelFileError(
@@ -53,14 +62,14 @@ def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def named_method(method: Any, parameters: Any) -> IncrementalClassifier:
+def named_method(method: Any, parameters: Any, methods: Mapping[str, Method] = METHODS) -> IncrementalClassifier:
     """Return the method that a file names, with its parameters, having learned nothing; both are checked."""
-    if not isinstance(method, str) or method not in METHODS:
-        raise ModelFileError(f"The model file names the method {method!r}; this hycal has {sorted(METHODS)}.")
-    if not isinstance(parameters, dict) or not set(parameters) <= set(METHODS[method]().get_params()):
+    if not isinstance(method, str) or method not in methods:
+        raise ModelFileError(f"The model file names the method {method!r}; this hycal has {sorted(methods)}.")
+    if not isinstance(parameters, dict) or not set(parameters) <= set(methods[method]().get_params()):
         raise ModelFileError(f"The model file's parameters do not fit {method}: {parameters!r}.")
     try:
-        classifier = METHODS[method](**{name: _plain(value) for name, value in parameters.items()})
+        classifier = methods[method](**{name: _plain(value) for name, value in parameters.items()})
         classifier.check_parameters()
     except (HyCalError, TypeError) as error:
         raise ModelFileError(f"The model file's parameters do not fit {method}: {error}") from None

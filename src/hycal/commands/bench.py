@@ -26,6 +26,7 @@ from hycal.commands._output import (
     working,
 )
 from hycal.errors import HyCalError
+from hycal.escaping import tex_text
 
 if TYPE_CHECKING:
     from hycal.bench.cells import Cell
@@ -84,7 +85,7 @@ def run_command(
     methods: Annotated[
         str,
         typer.Option(
-            help="A list such as 'all study:metrics', 'HyCal KLDA:hycal-paper HyCal[metric=cosine]', or MODULE:CLASS "
+            help="A list such as 'all study:metrics', 'HyCal KLDA:hycal-paper HyCal\\[metric=cosine]', or MODULE:CLASS "
             "for a method of your own."
         ),
     ] = "all",
@@ -103,7 +104,7 @@ def run_command(
 
     A setting of the paper has the published numbers beside ours. With --features alone, each domain in the files is
     learned from 5 images of each class (--shots), one domain after the other. Features may be .npz, .parquet, .arrow,
-    .safetensors or .pt files, folders that the library `datasets` saved, or folders of these: docs/features.md.
+    .safetensors or .pt files, folders that the library `datasets` saved, or folders of these: docs/how-to/features.md.
 
     What has a result already is not run again. Ends with code 0 once everything that can run has a result.
 
@@ -291,8 +292,10 @@ def _print_groups(groups: Sequence[Group], *, latex: bool = False) -> None:
         print_table(table)
         for number, note in enumerate(short.notes, start=1):
             print_line(console, f"[{number}] {note}")
-        for method, values in short.rows if latex else ():
-            print_line(console, latex_row(short, method, values))
+        if latex:
+            print_line(console, "% " + " & ".join(("method", *map(tex_text, heads))))
+            for method, values in short.rows:
+                print_line(console, latex_row(short, method, values))
 
 
 def _print_summary(console: Console, summary: Summary, out: Path, seconds: float) -> None:

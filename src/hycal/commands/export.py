@@ -31,7 +31,7 @@ def export_command(
     The graph takes `embeddings`, float32 (n, d), and gives `scores`, `probabilities` and the best `label`. Its metadata
     names the classes and the fingerprint of the encoder that the embeddings must come from. With --with-encoder it
     takes `pixels` instead, uint8 (n, side, side, 3): an image that is resized and cropped, from 0 to 255.
-    docs/deploy.md says how, and docs/reference/methods.md which methods can be exported.
+    docs/how-to/deploy.md says how, and docs/reference/methods.md which methods can be exported.
 
     Example: hycal export photos.hycal --onnx photos.onnx --with-encoder
     """

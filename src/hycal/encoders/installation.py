@@ -145,7 +145,7 @@ def _from_hub(spec: EncoderSpec, staging: Path, given: Path | None, backend: Bac
         raise HyCalError(f"Encoder {spec.name!r} has no back end {backend!r}.")
     for name in layouts(spec, backend=backend)[0].values():
         try:
-            _probe(constants.ENDPOINT)
+            probe_hub(constants.ENDPOINT)
             hub.hf_hub_download(repo, name, local_dir=staging)
         except Exception as error:  # the hub, its HTTP library and the system raise errors without a common base
             located = locate(spec, backend=backend)
@@ -156,7 +156,7 @@ def _from_hub(spec: EncoderSpec, staging: Path, given: Path | None, backend: Bac
     shutil.rmtree(staging / ".cache", ignore_errors=True)
 
 
-def _probe(endpoint: str) -> None:
+def probe_hub(endpoint: str) -> None:
     """Raise an OSError at once if the hub cannot be reached; its own library would retry for minutes."""
     if not urllib.request.getproxies():
         address = urllib.parse.urlsplit(endpoint)

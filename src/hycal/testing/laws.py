@@ -137,7 +137,7 @@ def saving(classifier: IncrementalClassifier, stream: Stream) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         started.save(path)
-        loaded = load_classifier(path)
+        loaded = load_classifier(path, methods={type(started).__name__: type(started)})
     _expect(loaded.get_params() == started.get_params(), "a loaded model has other parameters")
     _expect_same(learn(started, [last]), learn(loaded, [last]), stream.queries)
 

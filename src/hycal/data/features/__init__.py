@@ -7,8 +7,11 @@ It never executes anything that a file holds, and never makes features itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+
+import numpy as np
 
 from hycal.data.embedded import EmbeddedDomain, domain_of
 from hycal.data.features.assembly import arrays_of
@@ -80,15 +83,27 @@ def _read(sources: Mapping[str, Sequence[Source]], chosen: Mapping[str, str]) ->
         extras: dict[str, Array] = {}
         for source in files:
             content = source.read(chosen)
-            extras |= {key: content.arrays[key] for key in _EXTRAS if key in content.arrays}
-            if "fingerprint" in content.arrays:  # what `hycal embed` calls the space
-                extras["space"] = content.arrays["fingerprint"]
+            _add_extras(extras, content.arrays, str(source.path))
             for piece in pieces_of(content, chosen, str(source.path)):
                 own = Piece(piece.x, piece.y, piece.names, piece.split or source.split, piece.domain or name)
                 pieces.setdefault(own.domain, []).append(own)
         where = ", ".join(str(source.path) for source in files)
+        if len(pieces) > 1 and "class_names" in extras:  # of all domains together, so that no one has all of them
+            named = tuple(map(str, extras.pop("class_names").tolist()))
+            pieces = {key: [replace(part, names=named) for part in parts] for key, parts in pieces.items()}
         for domain, parts in pieces.items():
             if domain in domains:
                 raise HyCalError(f"{where}: the domain {domain!r} is in another file, too. Pass or keep one of them.")
             domains[domain] = domain_of(domain, arrays_of(parts, extras, where), where)
     return domains
+
+
+def _add_extras(extras: dict[str, Array], arrays: Mapping[str, Array], where: str) -> None:
+    """Add what a file says of its whole domain; the files of one domain must say the same."""
+    found = {key: arrays[key] for key in _EXTRAS if key in arrays}
+    if "fingerprint" in arrays:  # what `hycal embed` calls the space
+        found["space"] = arrays["fingerprint"]
+    for key, value in found.items():
+        if key in extras and not np.array_equal(extras[key], value):
+            raise HyCalError(f"{where}: its {key} are not those of the other files of this domain. Make them again.")
+        extras[key] = value

@@ -71,7 +71,7 @@ def read_saved_dataset(folder: Path, wanted: Wanted) -> Columns:
         raise ValueError(f"{STATE} does not list files of this folder")
     names = named_classes(_json(folder / INFO).get("features")) if (folder / INFO).is_file() else {}
     content = _joined([read_arrow(folder / name, wanted) for name in files])
-    return Columns(content.arrays, {**content.names, **names})
+    return Columns(content.arrays, {**{key: names[key] for key in names if key in content.arrays}, **content.names})
 
 
 def _joined(files: list[Columns]) -> Columns:

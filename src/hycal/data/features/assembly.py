@@ -55,10 +55,11 @@ def _held_out(piece: Piece, where: str) -> tuple[Piece, Piece]:
     x, y = piece.x, piece.y
     if x is None or y is None or y.ndim != 1 or x.shape[:1] != y.shape:
         raise HyCalError(f"{where}: features and labels are not of equal length; expected one label for each row.")
-    generator, test = np.random.default_rng(0), np.zeros(len(y), dtype=np.bool_)
-    for label in np.unique(y):
-        rows = generator.permutation(np.flatnonzero(y == label))
-        test[rows[: len(rows) // _HELD_OUT]] = True
+    rows, test = np.random.default_rng(0).permutation(len(y)), np.zeros(len(y), dtype=np.bool_)
+    _, label, counts = np.unique(y[rows], return_inverse=True, return_counts=True)
+    order = np.argsort(label, kind="stable")
+    place = np.arange(len(y)) - (np.cumsum(counts) - counts)[label[order]]  # of each row in its class
+    test[rows[order]] = place < (counts // _HELD_OUT)[label[order]]
     return Piece(x[~test], y[~test], piece.names), Piece(x[test], y[test], piece.names)
 
 

@@ -1,4 +1,7 @@
-"""A method in a package of its own: hycal finds it through the entry point in pyproject.toml."""
+"""NearestMedian: a method for hycal, which finds it through the entry point in pyproject.toml.
+
+Write your own `derive` and `score_rows` in the place of these, with the parameters they need. The rest is optional.
+"""
 
 from __future__ import annotations
 
