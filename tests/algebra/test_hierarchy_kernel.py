@@ -37,7 +37,7 @@ def test_regression_is_that_of_the_dense_matrices(samples):
 def test_left_out_samples_are_predicted_by_a_regression_without_them(samples):
     held_out = np.array([0, 5, 6, 14])
     regression = KernelRegression.fit(samples, OWN)
-    f = regression.without_each(held_out)
+    f = regression.without_each(samples[held_out], OWN[held_out])
     for row, at in enumerate(held_out):
         rest = np.arange(len(OWN)) != at
         again = dense(samples[rest], OWN[rest], samples[at : at + 1], regression.variance, RIDGES[rest])
