@@ -46,6 +46,12 @@ class _Fitted:
         return self.head.changed if isinstance(self.head, SteppedRegression) else 0
 
 
+_CHOSEN_ANEW = {
+    "joint": "all samples choose the ridge out of a grid",
+    "per-task": "a call with two samples of a class chooses a new ridge",
+}
+
+
 class RanPAC(IncrementalClassifier):
     r"""Ridge regression of the one-hot labels on random ReLU features.
 
@@ -176,7 +182,7 @@ class RanPAC(IncrementalClassifier):
 
     def derive(self, records: Records, previous: _Fitted | None) -> _Fitted:
         """Return the ridge in use and the regression on random features."""
-        if previous is not None and (self.ridge == "joint" or previous.ridge == self._chosen(records)):
+        if previous is not None and self.ridge != "joint" and previous.ridge == self._chosen(records):
             head = followed(previous.head, records)
             if head is not None:
                 return _Fitted(previous.ridge, head)
@@ -186,13 +192,7 @@ class RanPAC(IncrementalClassifier):
     @property
     def rebuilt_because(self) -> str:
         """Fewer samples than features; or a call that chooses a ridge."""
-        chosen = "a call with two samples of a class chooses a new ridge" if self.ridge == "per-task" else ""
-        return fewer_samples(self, self.n_components) or chosen
-
-    @property
-    def kept_in_steps(self) -> str:  # type: ignore[override]
-        """The ridge, where all samples choose it."""
-        return "the ridge" if self.ridge == "joint" else ""
+        return fewer_samples(self, self.n_components) or _CHOSEN_ANEW.get(str(self.ridge), "")
 
     def scores_without_each(self, derived: _Fitted, records: Records, samples: Selection) -> Doubles:
         """Return the closed form, in sample space or in feature space, whichever is smaller."""

@@ -73,7 +73,7 @@ def score_held_out(method: ScoringMethod, derived: Any, records: Records, sample
         scores[several] = fast
     slow = samples.each if fast is None else np.flatnonzero(samples.counts == 1)
     for position in slow:
-        scores[position] = _scores_without(method, records, samples.at(np.array([position])), derived)
+        scores[position] = scores_without(method, records, samples.at(np.array([position])), derived)
     return HeldOutScores(samples, scores)
 
 
@@ -101,7 +101,7 @@ def score_held_out_by_value(
         yield score_held_out(other, other.derive(records, None), records, samples).scores
 
 
-def _scores_without(method: ScoringMethod, records: Records, sample: Selection, previous: Any = None) -> Doubles:
+def scores_without(method: ScoringMethod, records: Records, sample: Selection, previous: Any = None) -> Doubles:
     """Return the scores of one sample by the model derived again without it; `previous` may speed that up."""
     label = records.labels[int(sample.own[0])]
     fewer = records.remove(Step({label: sample.X}, None, {}))
