@@ -38,7 +38,7 @@ from hycal.state.changes import Changes
 from hycal.state.records import Records
 from hycal.state.selection import spread
 from hycal.uncertainty.leave_one_out import HeldOutScores, ScoringMethod, leaves_out_quickly, score_held_out
-from hycal.uncertainty.likelihood import LEAST_MARGIN, Likelihood, score_margins
+from hycal.uncertainty.likelihood import LEAST_MARGIN, HeldOut, Likelihood, score_margins
 from hycal.uncertainty.minimum import smallest
 from hycal.validation import Doubles
 
@@ -115,7 +115,8 @@ class Calibration:
         known = cls(temperature, floor, np.empty(0))
         own = known.probabilities(found.scores)[found.samples.each, found.samples.own]
         margins = partial(score_margins, method, derived)
-        likelihood = Likelihood.of(found, records, most, fitted, (prior.strength, centre), margins)
+        held_out = HeldOut.of(found.samples, records, most)
+        likelihood = Likelihood.of(found, held_out, fitted, (prior.strength, centre), margins)
         return cls(temperature, floor, np.sort(own), likelihood)
 
     def after(self, changes: Changes, method: ScoringMethod, derived: Any, fixed: float | None) -> Calibration | None:
@@ -124,10 +125,10 @@ class Calibration:
         floor = _floor(int(records.counts.sum()))
         if self.likelihood is None:
             return replace(self, floor=floor)
-        found = self.likelihood.after(method, derived, records)
+        found = self.likelihood.after(method, derived, changes)
         if found is None:
             return None
-        temperature = _with_own(found.temperature, fixed, len(found.keys))
+        temperature = _with_own(found.temperature, fixed, len(found.values))
         own = found.chances(temperature, floor, len(records.counts))
         return Calibration(temperature, floor, own, found)
 
