@@ -37,12 +37,17 @@ from hycal.algebra.softmax import log_softmax, probabilities
 from hycal.state.changes import Changes
 from hycal.state.records import Records
 from hycal.state.selection import spread
-from hycal.uncertainty.leave_one_out import HeldOutScores, ScoringMethod, leaves_out_quickly, score_held_out
+from hycal.uncertainty.leave_one_out import (
+    HeldOutScores,
+    ScoringMethod,
+    held_out_limit,
+    leaves_out_quickly,
+    score_held_out,
+)
 from hycal.uncertainty.likelihood import LEAST_MARGIN, HeldOut, Likelihood, score_margins
 from hycal.uncertainty.minimum import smallest
 from hycal.validation import Doubles
 
-_HELD_OUT = 1000  # samples, where held-out scores have a closed form
 _DERIVED_AGAIN = 30  # samples, where a model is derived for each
 _MEANS = 200  # class means that are scored
 _MANY = 300.0  # held-out samples at which a method's own temperature counts as much as the fitted one
@@ -193,7 +198,7 @@ def _smallest(loss: Callable[[float], float]) -> float:
 
 def _held_out_scores(method: ScoringMethod, derived: Any, records: Records) -> tuple[HeldOutScores, int]:
     """Hold out as many samples as the method can afford; return their scores, and how many there may be."""
-    columns, most = np.arange(len(records.counts)), _HELD_OUT
+    columns, most = np.arange(len(records.counts)), held_out_limit(len(records.counts))
     samples = spread(records, columns, most)
     if len(samples.rows) and not leaves_out_quickly(method, derived, records, samples.at(np.arange(1))):
         most = _DERIVED_AGAIN

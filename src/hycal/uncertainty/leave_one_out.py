@@ -19,6 +19,18 @@ from hycal.state.selection import Selection
 from hycal.state.steps import Step
 from hycal.validation import Doubles, Floats
 
+_MOST_HELD_OUT, _LEAST_HELD_OUT = 1000, 100  # samples
+_MOST_SCORES = 10_000_000  # of all held-out samples: some arrays of as many numbers are made
+
+
+def held_out_limit(classes: int) -> int:
+    """Return how many samples are held out at most of a model of so many classes.
+
+    >>> held_out_limit(10_000), held_out_limit(40_000), held_out_limit(1_000_000)
+    (1000, 250, 100)
+    """
+    return max(min(_MOST_HELD_OUT, _MOST_SCORES // classes), _LEAST_HELD_OUT)
+
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores:
