@@ -3,6 +3,7 @@
     python -m benchmarks.scale                  1k, 10k and 100k classes, then a million by a line through them; 8 GB
     python -m benchmarks.scale --most 10000     up to 10k classes only
     python -m benchmarks.scale --fusion image   without texts
+    python -m benchmarks.scale --learn 100000   memory of learning so many classes and asking, in one process
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.scale --clock cpu    seconds of one core, whatever else the machine does
 
 Classes have 5 shots in 512 dimensions, drawn around 100 superclasses so that neighbours are near. Times are the best of
@@ -66,6 +67,34 @@ def write(folder: Path, classes: int, fusion: str, timed: Stopwatch) -> None:
     wanted = rng.integers(classes, size=QUERIES)
     np.savez(folder / "queries.npz", X=unit(centres[wanted] + NOISE * noise(rng, QUERIES, WIDTH)), y=wanted)
     (folder / "save.json").write_text(json.dumps(seconds))
+
+
+def learning(classes: int, fusion: str) -> None:
+    """Learn classes in calls of 10,000, then ask; print the memory of the process after each step."""
+    rng, model, began = np.random.default_rng(0), HyCal(fusion=fusion), time.perf_counter()
+    above = superclasses(rng)
+
+    def say(what: str) -> None:
+        resident = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        passed = time.perf_counter() - began
+        print(f"{what:<24}{resident / 1e9:8.2f} GB{peak / 1e9:8.2f} GB at most{passed:8.0f} s", flush=True)
+
+    for start in range(0, classes, 10_000):
+        records, _ = draw(rng, above, min(10_000, classes - start))
+        parts = {start + number: record for number, record in enumerate(records.ordered)}
+        X = np.concatenate([record.samples.rows for record in parts.values()])
+        text = {label: record.text for label, record in parts.items() if record.text is not None}
+        model.partial_fit(X, np.repeat(list(parts), [record.count for record in parts.values()]), text=text)
+        del records, parts, X, text
+    say(f"{classes:,} classes learned")
+    queries = unit(noise(rng, QUERIES, WIDTH))
+    model.predict(queries[:1])
+    say("first answer")
+    model.predict(queries)
+    say(f"{QUERIES} answers")
+    model.predict_proba(queries[:1])
+    say("first probability")
 
 
 def measure(folder: Path, timed: Stopwatch) -> dict[str, float]:
@@ -219,10 +248,14 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=SIZES[-1])
     parser.add_argument("--fusion", choices=["sum", "image", "concat"], default="sum")
     parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
+    parser.add_argument("--learn", type=int)
     parser.add_argument("--write", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.learn:
+        learning(options.learn, options.fusion)
+        return
     if options.write:
         write(options.folder, options.write, options.fusion, Stopwatch(options.clock))
         return

@@ -5,9 +5,9 @@
     python -m benchmarks.seal real                  bundled disciplines and CLIP ViT-B/32: sealed, and half precision
     python -m benchmarks.seal mapped                1,000,000 classes of one image, scored from a mapped file of 1 GB
 
-"Difference" is the largest of any probability against the open model. The classes are drawn in ten domains around
-superclasses, as in `benchmarks.scale`. "Points" are those of accuracy that a column loses against the open model.
-Resident memory is that of the process that scores: its own, and its pages of the file.
+Random features are 1,024 wide. "Difference" is the largest of any probability against the open model. The classes are
+drawn in ten domains around superclasses, as in `benchmarks.scale`. "Points" are those of accuracy that a column loses
+against the open model. Resident memory is that of the process that scores: its own, and its pages of the file.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from benchmarks.domains import Domain, all_queries, disciplines, learn_in_order, missing, stream
 from benchmarks.nodes import NOISE, SPREAD, WIDTH, noise, superclasses, unit
+from benchmarks.step import PARAMETERS
 from hycal import METHODS, load
 from hycal.base import IncrementalClassifier
 from hycal.scale.mapped import MappedMeans
@@ -42,7 +43,7 @@ def sealable(has_text: bool) -> dict[str, IncrementalClassifier]:
     for name, method in METHODS.items():
         free = {} if has_text else method.without_text
         if free is not None and method(**free).sealing.keeps:
-            found[name] = method(**free)
+            found[name] = method(**free, **PARAMETERS.get(name, {}))
     return found
 
 

@@ -205,7 +205,8 @@ class IncrementalClassifier(Viewed, Sealable, Method):
 
         They are the softmax of `decision_function` divided by `temperature_`. A share of 1/(2 (n + 1)), with n the
         number of learned samples, is spread evenly over the classes: n samples cannot show that there are no errors.
-        The first call after a change holds out up to 1,000 samples, or 30 where a method has no closed form for that.
+        The first call holds out up to 1,000 samples, of more than 10,000 classes fewer, or 30 where a method has no
+        closed form for that.
         """
         snapshot = self.snapshot()
         return calibration_of(self.scorer, snapshot).probabilities(self._answer(snapshot, X, classes)[0])

@@ -8,7 +8,7 @@ import pytest
 from hycal.algebra import hierarchy_fit
 from hycal.algebra.hierarchy_kernel import KernelRegression
 from hycal.algebra.hierarchy_kernel_step import SteppedKernel
-from hycal.algebra.hierarchy_step import SteppedDomain, changes_by_domain, domains_after, hierarchy_after
+from hycal.algebra.hierarchy_step import changes_by_domain, domains_after, hierarchy_after
 from hycal.algebra.low_rank import LowRank
 from hycal.state.changes import Changes
 from hycal.state.records import Records
@@ -44,10 +44,15 @@ def _changed(records, stream):
     yield Records({names.get(label, label): record for label, record in records.by_label.items()})
 
 
+def _fitted(records):
+    return hierarchy_fit.fit_hierarchy(records, strength=1.0, ridge=0.5)
+
+
 def _dense(hierarchy, records, columns):
     prior = hierarchy.prior
     moments = hierarchy_fit._Moments.of([records.ordered[column] for column in columns])
-    space = hierarchy_fit._WhiteSpace.of(moments, hierarchy_fit._Within(prior.within, prior.strength, 0.0))
+    within = hierarchy_fit._Within(prior.within, prior.strength, prior.ridge, 0.0)
+    space = hierarchy_fit._WhiteSpace.of(moments, within)
     return hierarchy_fit._domain_gaussians(columns, moments, space, prior)
 
 
@@ -57,9 +62,9 @@ def test_a_domain_follows_changes(stream):
     for following in _changed(records, stream):
         hierarchy = hierarchy_after(hierarchy, Changes.between(records, following), named=True)
         records = following
-        assert isinstance(hierarchy.domains[0], SteppedDomain) and not isinstance(hierarchy.domains[1], SteppedDomain)
+        np.testing.assert_allclose(hierarchy.prior.within, _fitted(records).prior.within, atol=1e-12)
         np.testing.assert_allclose(hierarchy.means, [one.samples.mean for one in records.ordered], atol=1e-6)
-        for domain in hierarchy.domains:
+        for domain in hierarchy.domains[:1]:  # the other one did not change, and keeps its W0
             q, e = domain.evidence(stream.queries.astype(np.float32))
             expected_q, expected_e = _dense(hierarchy, records, domain.columns).evidence(stream.queries)
             np.testing.assert_allclose(q, expected_q, rtol=1e-4, atol=1e-3)
@@ -89,16 +94,34 @@ def test_a_regression_follows_changes(stream):
         kernel, hierarchy, records = kernel.after(step), hierarchy_after(hierarchy, changes, named=True), following
         expected = _dense_regression(base, kernel, records, step.columns, stream.queries.astype(np.float32))
         np.testing.assert_allclose(kernel(stream.queries.astype(np.float32)), expected, atol=2e-4)
+        rows, own, without = _dense_without_each(base, kernel, records, step.columns)
+        np.testing.assert_allclose(kernel.without_each(rows, own), without, atol=5e-4)
 
 
 def _dense_regression(base, kernel, records, columns, queries):
     """Solve the regression of what is there now, with the variance of the fit and its ridge of each class."""
+    rows, own, A = _dense_system(base, kernel, records, columns)
+    return base.between(queries, rows) @ np.linalg.solve(A, np.eye(len(columns))[own])
+
+
+def _dense_system(base, kernel, records, columns):
+    """Return the samples of the classes, the place of the class of each, and K + r D."""
     members = [records.ordered[column] for column in columns]
     rows = np.concatenate([member.samples.rows for member in members])
     own = np.repeat(np.arange(len(members)), [member.count for member in members])
     A = base.between(rows, rows).astype(np.float64)
     A.flat[:: len(A) + 1] += kernel._ridges[kernel.source[own]]
-    return base.between(queries, rows) @ np.linalg.solve(A, np.eye(len(members))[own])
+    return rows, own, A
+
+
+def _dense_without_each(base, kernel, records, columns):
+    """Solve the same without each sample in turn, and predict it."""
+    rows, own, A = _dense_system(base, kernel, records, columns)
+    targets, found = np.eye(len(columns))[own], []
+    for i, row in enumerate(rows):
+        kept = np.flatnonzero(np.arange(len(rows)) != i)
+        found.append(base.between(row[None], rows[kept])[0] @ np.linalg.solve(A[np.ix_(kept, kept)], targets[kept]))
+    return rows, own, np.array(found)
 
 
 def test_a_scatter_follows_changes(stream):

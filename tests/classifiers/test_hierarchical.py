@@ -14,7 +14,7 @@ from hycal.classifiers import hierarchy_weights
 from hycal.state.selection import Selection
 from hycal.testing.laws import check_laws
 from hycal.testing.streams import Stream, learn
-from hycal.uncertainty.leave_one_out import _scores_without
+from hycal.uncertainty.leave_one_out import scores_without
 
 STREAM = Stream.synthetic(3, shots=[[3, 1, 4], [2, 6, 7], [5, 5]], width=12)
 
@@ -141,7 +141,7 @@ def test_held_out_scores_are_those_of_a_model_without_the_sample(domains):
     samples = Selection.of(current.records)
     chosen = np.arange(0, len(samples.rows), 17)
     held_out = fitted.scores_without_each(current.value, current.records, samples.at(chosen))
-    again = np.stack([_scores_without(fitted, current.records, samples.at(np.array([at]))) for at in chosen])
+    again = np.stack([scores_without(fitted, current.records, samples.at(np.array([at]))) for at in chosen])
     within = fitted.score_rows(current.value, samples.X[chosen], None)
     own = np.arange(len(chosen)), samples.own[chosen]
     error = np.abs(np.exp(held_out[own]) - np.exp(again[own])).mean()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hycal import NCM
+from hycal.state.changes import Changes
 from hycal.testing.streams import Stream, learn
 
 
@@ -14,16 +17,44 @@ def stream():
     return Stream.synthetic(0, shots=[[40] * 14, [50] * 10], width=16, queries=40)
 
 
-def test_a_calibration_is_kept_for_few_changes_and_fitted_for_many(stream):
+def _anew(fitted):
+    anew = fitted.with_parameters()
+    anew.install(fitted.records_)
+    return anew.calibration_
+
+
+def test_a_calibration_follows_few_changes_and_is_fitted_for_many(stream):
     fitted = learn(NCM(), stream.steps)
     before = fitted.calibration_
     step = stream.steps[0]
     fitted.unlearn(step.X[:3], step.y[:3])
-    kept = fitted.calibration_
-    assert kept.temperature == before.temperature and kept.own is before.own
+    kept, anew = fitted.calibration_, _anew(fitted)
+    assert kept.likelihood.probe is before.likelihood.probe
+    assert kept.temperature == pytest.approx(anew.temperature, rel=2e-3)
+    np.testing.assert_allclose(kept.own, anew.own, atol=0.02)
     assert kept.floor == 1.0 / (2.0 * (len(step.y) + len(stream.steps[1].y) - 3 + 1))
     fitted.unlearn(step.X[3:30], step.y[3:30])
-    assert fitted.calibration_.own is not before.own
+    assert fitted.calibration_.likelihood.probe is not before.likelihood.probe
+
+
+def test_a_temperature_follows_an_image_of_another_class(stream):
+    fitted = learn(NCM(), stream.steps)
+    before, (first, second) = fitted.calibration_, stream.steps
+    asked = np.flatnonzero([label == second.y[0] for label in second.y])[:1]
+    for label in first.y[:5]:
+        fitted.unlearn(second.X[asked], [second.y[0]]).partial_fit(second.X[asked], [label], domain=first.domain)
+        assert fitted.calibration_.temperature == pytest.approx(_anew(fitted).temperature, rel=0.02)
+        fitted.unlearn(second.X[asked], [label]).partial_fit(second.X[asked], [second.y[0]])
+    assert fitted.calibration_.temperature == pytest.approx(before.temperature, rel=0.02)
+
+
+def test_a_temperature_is_fitted_anew_where_all_scores_change(stream):
+    fitted = learn(NCM(), stream.steps)
+    before = fitted.calibration_
+    stale = replace(before, likelihood=replace(before.likelihood, margins=2.0 * before.likelihood.margins))
+    changes = Changes.between(fitted.records_, fitted.records_)
+    assert before.after(changes, fitted, fitted.snapshot().value, None).temperature == pytest.approx(before.temperature)
+    assert stale.after(changes, fitted, fitted.snapshot().value, None) is None
 
 
 def test_a_small_model_is_always_calibrated_anew():
@@ -53,5 +84,5 @@ def test_refresh_fits_everything_anew(stream):
     fitted = learn(NCM(), stream.steps)
     before = fitted.calibration_
     fitted.unlearn(stream.steps[0].X[:1], stream.steps[0].y[:1])
-    assert fitted.calibration_.own is before.own
-    assert fitted.refresh().calibration_.own is not before.own
+    assert fitted.calibration_.likelihood.probe is before.likelihood.probe
+    assert fitted.refresh().calibration_.likelihood.probe is not before.likelihood.probe

@@ -28,7 +28,7 @@ from hycal import (
 )
 from hycal.state.selection import Selection
 from hycal.testing.streams import Stream, learn
-from hycal.uncertainty.leave_one_out import _scores_without
+from hycal.uncertainty.leave_one_out import scores_without
 
 VARIANTS = {
     "HyCal": HyCal(),
@@ -79,7 +79,7 @@ def test_closed_form_is_exact(classifier, stream):
     assert closed is not None, "no closed form"
     assert fitted.leaves_out_quickly()
     found = fitted.leave_one_out()
-    again = np.stack([_scores_without(fitted, current.records, samples.at(np.array([i]))) for i in samples.each])
+    again = np.stack([scores_without(fitted, current.records, samples.at(np.array([i]))) for i in samples.each])
     np.testing.assert_array_equal(np.isinf(found.scores), np.isinf(again))
     finite = np.isfinite(again)
     scale = 1.0 + np.abs(again[finite]).max()

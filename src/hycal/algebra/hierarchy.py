@@ -58,6 +58,8 @@ class Prior:
         b.
     freedom : float
         Class means that B is worth, its isotropic part included.
+    ridge : float
+        e.
     """
 
     within: Doubles
@@ -67,6 +69,7 @@ class Prior:
     from_basis: Reals
     between: Reals
     freedom: float
+    ridge: float
 
     def posterior(self, offsets: Reals, counts: npt.NDArray[np.int64]) -> Reals:
         """Return posterior means minus m_g from plain means minus m_g, for classes of `counts` samples."""
@@ -99,8 +102,8 @@ class DomainGaussians:
         v_g + tau.
     offsets : ndarray of shape (C_g, d)
         mu_c - m_g.
-    shrunk : ndarray of shape (C_g, d)
-        Posterior means minus m_g.
+    scatter : ndarray of shape (d, d)
+        S_g.
     plain : ndarray of shape (C_g, d)
         (mu_c - m_g) W_g^-1/2.
     posterior : ndarray of shape (C_g, d)
@@ -115,7 +118,7 @@ class DomainGaussians:
     log_det: float
     weight: float
     offsets: Reals
-    shrunk: Reals
+    scatter: Doubles
     plain: Reals
     posterior: Reals
     radius: float

@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -58,7 +58,8 @@ def fit_hierarchy(
     columns = [np.flatnonzero(domain_of == number) for number in range(domain_of.max() + 1)]
     sizes = [int(records.counts[group].sum()) for group in columns]
     moments = map_parallel(lambda group: _Moments.of_group(records, group), columns, sizes)
-    within = _Within.of(moments, strength * records.width, ridge)
+    freedom, offsets = sum(part.freedom for part in moments), moments[0].offsets if len(moments) == 1 else None
+    within = _Within.of([part.scatter for part in moments], freedom, strength * records.width, ridge, offsets)
     # The prior takes as long as all domains together, and neither needs the other.
     tasks: list[Callable[[], Any]] = [partial(_prior, moments, within)]
     tasks += [partial(_WhiteSpace.of, part, within) for part in moments]
@@ -113,22 +114,26 @@ class _Moments:
 
 @dataclass(frozen=True, eq=False)
 class _Within:
-    """W0, tau, and the weight (1 - e)/v of a sample's scatter in W0."""
+    """W0, tau, e, and the weight (1 - e)/v of a sample's scatter in W0."""
 
     W0: Doubles
     tau: float
+    ridge: float
     influence: float
 
     @classmethod
-    def of(cls, moments: Sequence[_Moments], tau: float, ridge: float) -> _Within:
-        v, d = max(sum(part.freedom for part in moments), 1), len(moments[0].centre)
-        variance = sum(float(np.trace(part.scatter)) for part in moments) / v
+    def of(
+        cls, scatters: Sequence[Doubles], freedom: int, tau: float, ridge: float, offsets: Doubles | None = None
+    ) -> _Within:
+        """Return W0 of domains with these scatters; where samples do not vary, of the `offsets` of class means."""
+        v, d = max(freedom, 1), len(scatters[0])
+        variance = sum(float(np.trace(scatter)) for scatter in scatters) / v
         if variance <= NO_SPREAD:
-            return cls(_covariance_of_means(moments[0].offsets) if len(moments) == 1 else np.eye(d) / d, tau, 0.0)
+            return cls(np.eye(d) / d if offsets is None else _covariance_of_means(offsets), tau, ridge, 0.0)
         influence = (1.0 - ridge) / v
-        W0 = influence * np.sum([part.scatter for part in moments], axis=0)
+        W0 = influence * np.sum(scatters, axis=0)
         W0.flat[:: d + 1] += max(ridge, _ROUNDING) * variance / d
-        return cls(W0, tau, influence)
+        return cls(W0, tau, ridge, influence)
 
 
 def _covariance_of_means(offsets: Doubles) -> Doubles:
@@ -164,6 +169,7 @@ def _prior(moments: Sequence[_Moments], within: _Within) -> Prior:
         from_basis=V.T @ L.T,
         between=np.maximum(b, _LEAST_BETWEEN),
         freedom=freedom + pseudo,
+        ridge=within.ridge,
     )
 
 
@@ -187,6 +193,29 @@ def _whitening(covariance: Doubles) -> tuple[Doubles, Doubles]:
     return L, inverse_factor(L).T
 
 
+def changed_prior(prior: Prior, scatters: Sequence[Doubles], freedom: int) -> Prior | None:
+    """Return the prior with W0 of domains with these scatters and `freedom` in all; B stays.
+
+    Where samples do not vary within classes, W0 stays. None if they vary and did not, or the reverse.
+    """
+    within = _Within.of(scatters, freedom, prior.strength, prior.ridge)
+    influence = 1.0 + within.tau * within.influence
+    if (influence > 1.0) != (prior.influence > 1.0):
+        return None
+    return prior if influence == 1.0 else replace(prior, within=within.W0, influence=influence)
+
+
+def changed_domain(
+    prior: Prior, columns: npt.NDArray[np.intp], counts: npt.NDArray[np.int64], means: Floats, scatter: Doubles
+) -> DomainGaussians:
+    """Return a domain of these class means, (C_g, d), and this scatter, under a prior in float32."""
+    centre = means.mean(axis=0, dtype=np.float64)
+    offsets: Any = means - _single(centre)
+    moments = _Moments(counts, centre, offsets, scatter, int(counts.sum()) - len(counts))
+    space = _WhiteSpace.of(moments, _Within(prior.within, prior.strength, prior.ridge, prior.influence))
+    return _domain_gaussians(columns, moments, space, prior)
+
+
 @dataclass(frozen=True, eq=False)
 class _WhiteSpace:
     """W_g^-1/2, log|W_g|/2, v_g + tau, and the white offsets of the plain class means of one domain."""
@@ -200,6 +229,7 @@ class _WhiteSpace:
     def of(cls, moments: _Moments, within: _Within) -> _WhiteSpace:
         weight = moments.freedom + within.tau
         L, whitening = _whitening((moments.scatter + within.tau * within.W0) / weight)
+        whitening = whitening.astype(moments.offsets.dtype)
         return cls(whitening, float(np.sum(np.log(np.diag(L)))), weight, moments.offsets @ whitening)
 
 
@@ -207,8 +237,7 @@ def _domain_gaussians(
     columns: npt.NDArray[np.intp], moments: _Moments, space: _WhiteSpace, prior: Prior
 ) -> DomainGaussians:
     """Return the classes of one domain, their means shrunk by the prior, in float32."""
-    shrunk = prior.posterior(moments.offsets, moments.counts)
-    posterior = shrunk @ space.whitening
+    posterior = prior.posterior(moments.offsets, moments.counts) @ space.whitening
     return DomainGaussians(
         columns=columns,
         centre=_single(moments.centre),
@@ -216,7 +245,7 @@ def _domain_gaussians(
         log_det=space.log_det,
         weight=space.weight,
         offsets=_single(moments.offsets),
-        shrunk=_single(shrunk),
+        scatter=moments.scatter,
         plain=_single(space.plain),
         posterior=_single(posterior),
         radius=float(np.sqrt(np.mean(np.sum(posterior**2, axis=1)))),

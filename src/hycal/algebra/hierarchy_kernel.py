@@ -24,6 +24,7 @@ is left out has f_i = y_i - (A^-1 Y)_i/(A^-1)_ii; t and D stay. All is float32, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -73,11 +74,22 @@ class KernelRegression:
         diagonal = np.einsum("ij,ij->j", inverse, inverse)
         return cls(samples, own, variance, inverse.T @ (inverse @ Y), diagonal, inverse)
 
-    def without_each(self, held_out: npt.NDArray[np.intp]) -> Floats:
-        """Return f of the samples at `held_out`, each without itself, (n, C_g)."""
+    def without_each(self, X: Floats, own: npt.NDArray[np.intp]) -> Floats:
+        """Return f of learned samples of the classes `own`, each without itself, (n, C_g)."""
+        held_out = self.positions(X, own)
         f: Floats = -self.coefficients[held_out] / self.diagonal[held_out, None]
-        f[np.arange(len(held_out)), self.own[held_out]] += 1.0
+        f[np.arange(len(held_out)), own] += 1.0
         return f
+
+    def positions(self, X: Floats, own: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Return the positions of samples of the classes `own`, -1 for what is none."""
+        samples = zip(X, own.tolist(), strict=True)
+        return np.array([self._position_of.get((row.tobytes(), place), -1) for row, place in samples], dtype=np.intp)
+
+    @cached_property
+    def _position_of(self) -> dict[tuple[bytes, int], int]:
+        samples = zip(self.samples, self.own.tolist(), strict=True)
+        return {(row.tobytes(), place): position for position, (row, place) in enumerate(samples)}
 
     def __call__(self, X: Floats) -> Floats:
         """Return f of queries, (n, C_g)."""

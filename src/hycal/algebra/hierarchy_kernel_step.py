@@ -5,8 +5,10 @@ weight: its ridge is negative, so that it cancels. With U the rows of both,
 
     f'(x) = f(x) + c(x, U) (c(U, U) + R)^-1 (Y_U - f(U))        c(x, y) = k(x, y) - k(x)'A^-1 k(y)
 
-is the regression on what is there now. The variance t and the ridges of samples stay as they were fitted; a new sample
-has the ridge of its class, or the mean one where the class is new. `hycal.algebra.hierarchy_kernel` has the rest.
+is the regression on what is there now. A sample that is left out has f'_i = y_i - a_i/b_i, with a the coefficients and
+b the diagonal of the inverse of the system of all N_g + m rows. The variance t and the ridges of samples stay as they
+were fitted; a new sample has the ridge of its class, or the mean one where the class is new.
+`hycal.algebra.hierarchy_kernel` has the rest.
 
     symbol     field     shape      meaning (m rows since the fit, C_g classes now)
     U          rows      (m, d)
@@ -26,10 +28,10 @@ import numpy.typing as npt
 
 from hycal.algebra.hierarchy_kernel import RIDGE, KernelRegression, class_ridges
 from hycal.algebra.hierarchy_step import DomainChange
-from hycal.validation import Floats
+from hycal.validation import Doubles, Floats
 
 _SIGNS = np.array([1.0, -1.0], np.float32)
-_ONE_IN = 8  # rows may have changed before the regression is solved again
+_ONE_IN = 32  # rows may have changed before the regression is solved again
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +46,10 @@ class SteppedKernel:
     source: npt.NDArray[np.intp]
 
     @classmethod
-    def of(cls, base: KernelRegression) -> SteppedKernel:
+    def of(cls, base: KernelRegression | SteppedKernel) -> SteppedKernel:
         """Return the regression as it is."""
+        if isinstance(base, SteppedKernel):
+            return base
         none, classes = base.samples[:0], np.arange(base.coefficients.shape[1])
         return cls(base, none, none[:, 0], np.empty(0, np.intp), base.half[:, :0], classes)
 
@@ -83,16 +87,36 @@ class SteppedKernel:
         return np.append(class_ridges(np.bincount(self.base.own)), np.float32(RIDGE))
 
     @cached_property
+    def _inner(self) -> Doubles:
+        """Return (c(U, U) + R)^-1, (m, m)."""
+        inner = (self.base.between(self.rows, self.rows) - self.base.kernel(self.rows) @ self.solved).astype(np.float64)
+        inner.flat[:: len(inner) + 1] += self.ridges
+        inverse: Doubles = np.linalg.inv(inner).astype(np.float64)
+        return inverse
+
+    @cached_property
     def _coefficients(self) -> Floats:
         """Return (c(U, U) + R)^-1 (Y_U - f(U)), (m, C_g)."""
-        at_rows = self.base.kernel(self.rows)
         targets = np.zeros((len(self.rows), len(self.source)))
         known = np.flatnonzero(self.own >= 0)
         targets[known, self.own[known]] = 1.0
-        inner = (self.base.between(self.rows, self.rows) - at_rows @ self.solved).astype(np.float64)
-        inner.flat[:: len(inner) + 1] += self.ridges
-        found: Floats = np.linalg.solve(inner, targets - self._before(at_rows)).astype(np.float32)
+        found: Floats = (self._inner @ (targets - self._before(self.base.kernel(self.rows)))).astype(np.float32)
         return found
+
+    def without_each(self, X: Floats, own: npt.NDArray[np.intp]) -> Floats:
+        """Return f' of learned samples of the classes `own`, each without itself, (n, C_g)."""
+        fitted = self.base.positions(X, self.source[own])
+        a = np.where(self.source >= 0, self.base.coefficients[fitted][:, self.source], 0.0).astype(np.float64)
+        solved = self.solved[fitted].astype(np.float64)
+        a -= solved @ self._coefficients
+        b = self.base.diagonal[fitted] + np.einsum("nm,nm->n", solved @ self._inner, solved)
+        for position in np.flatnonzero(fitted < 0).tolist():
+            same = (self.own == own[position]) & (self.ridges > 0.0) & np.all(self.rows == X[position], axis=1)
+            later = int(np.flatnonzero(same)[0])
+            a[position], b[position] = self._coefficients[later], self._inner[later, later]
+        f: Floats = (-a / b[:, None]).astype(np.float32)
+        f[np.arange(len(X)), own] += 1.0
+        return f
 
     def _before(self, kernel: Floats) -> Floats:
         """Return f of the fit for the classes of now, (n, C_g), from k."""

@@ -1,12 +1,12 @@
 """All evidence of HierarchicalHyCal: domains and their classes, what else gives evidence in each, and the weights.
 
-`Posterior.after` follows a small change. The prior of the hierarchy, the groups of classes and the weights of evidence
-were fitted to all samples; they stay until `hycal.state.changes.is_due`.
+`Posterior.after` follows a small change. B of the prior, the groups of classes and the weight of domains were fitted to
+all samples; they stay until one sample in 400 changed. Models of fewer than 1,000 samples always fit them anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,14 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.algebra.hierarchy import Hierarchy
-from hycal.algebra.hierarchy_covariance import ClassCovariances
-from hycal.algebra.hierarchy_kernel import KernelRegression
+from hycal.algebra.hierarchy_covariance import ClassCovariances, covariances_pay
+from hycal.algebra.hierarchy_kernel import KernelRegression, kernel_pays
 from hycal.algebra.hierarchy_kernel_step import SteppedKernel
 from hycal.algebra.hierarchy_step import DomainChange, changes_by_domain, domains_after, stepped
 from hycal.algebra.softmax import LOGIT_SCALE
 from hycal.state.changes import Changes, is_due
 from hycal.state.records import ClassRecord, Records
 from hycal.validation import Doubles, Floats
+
+# The kinds of evidence, as weights are ordered
+KINDS = ("distance", "direction", "kernel", "text", "covariance")
+KERNEL, COVARIANCE = KINDS.index("kernel"), KINDS.index("covariance")
+_ONE_IN = 400  # samples may have changed since the prior was fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +39,56 @@ class Weights:
 
 
 @dataclass(frozen=True, eq=False)
+class Sources:
+    """What gives evidence in a domain beside its Gaussians: a regression, covariances, scaled texts; None if absent."""
+
+    kernel: KernelRegression | SteppedKernel | None
+    covariances: ClassCovariances | None
+    text: Floats | None
+
+    def after(self, step: DomainChange, records: Records) -> Sources | None:
+        """Return the sources after a change; None if the domain has other ones then."""
+        if step.nothing:
+            return self
+        counts = records.counts[step.columns]
+        several = bool(np.any(counts > 1))
+        pays = several and kernel_pays(int(counts.sum()), len(counts))
+        if pays != (self.kernel is not None) or self._lacks_text(step):
+            return None
+        covariances = None
+        if several and covariances_pay(counts, records.width):
+            covariances = ClassCovariances.fit(*_members(step, records))
+        return Sources(self._kernel_after(step, records), covariances, self._text_after(step))
+
+    def _kernel_after(self, step: DomainChange, records: Records) -> KernelRegression | SteppedKernel | None:
+        if self.kernel is None:
+            return None
+        found = SteppedKernel.of(self.kernel).after(step)
+        return KernelRegression.fit(*_members(step, records)) if found.worn else found
+
+    def _lacks_text(self, step: DomainChange) -> bool:
+        """Whether a class without text is new in a domain that uses texts."""
+        return self.text is not None and any(one.new is not None and one.new.text is None for one in step.classes)
+
+    def _text_after(self, step: DomainChange) -> Floats | None:
+        if self.text is None:
+            return None
+        fresh = {one.column: one.new for one in step.classes if one.new is not None}
+        found = self.text[step.source]
+        for place in np.flatnonzero(step.source < 0).tolist():
+            found[place] = scaled_text(fresh[int(step.columns[place])])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
 class Posterior:
     """Domains and their classes, what else gives evidence in each domain, and the weights of evidence.
 
-    That is a regression, the covariances of classes, and scaled texts; where a domain has none, None.
-
     Attributes
     ----------
+    sources : tuple of Sources
+        Of each domain. A regression or covariances that the weights leave out are among them: the other weights were
+        fitted beside them.
     records : Records
         What all this was derived from.
     changed : int
@@ -50,13 +98,29 @@ class Posterior:
     """
 
     hierarchy: Hierarchy
-    kernels: tuple[Any, ...]  # KernelRegression, SteppedKernel or None
-    covariances: tuple[ClassCovariances | None, ...]
-    texts: tuple[Floats | None, ...]
+    sources: tuple[Sources, ...]
     weights: Weights
     records: Records
     build: Callable[[Records], Posterior]
     changed: int = 0
+
+    @cached_property
+    def kernels(self) -> tuple[Any, ...]:  # `KernelRegression` right after a fit
+        """The regression of each domain, None where it has no weight."""
+        return tuple(source.kernel if weight else None for source, weight in self._weighed(KERNEL))
+
+    @cached_property
+    def covariances(self) -> tuple[ClassCovariances | None, ...]:
+        """The covariances of each domain, None where they have no weight."""
+        return tuple(source.covariances if weight else None for source, weight in self._weighed(COVARIANCE))
+
+    @property
+    def texts(self) -> tuple[Floats | None, ...]:
+        """The texts of each domain, None where they are not used."""
+        return tuple(source.text for source in self.sources)
+
+    def _weighed(self, kind: int) -> Iterator[tuple[Sources, float]]:
+        return zip(self.sources, self.weights.classes[:, kind].tolist(), strict=True)
 
     @cached_property
     def fitted(self) -> Posterior:
@@ -64,55 +128,22 @@ class Posterior:
         return self if not self.changed else self.build(self.records)
 
     def after(self, records: Records, *, named: bool) -> Posterior | None:
-        """Return what follows for other records; None if it has to be fitted anew."""
+        """Return what follows for other records, with the old weights; None if it has to be fitted anew."""
         changes = Changes.between(self.records, records)
-        if not changes.few or is_due(self.changed + changes.samples, int(records.counts.sum())):
+        if not changes.few or is_due(self.changed + changes.samples, int(records.counts.sum()), one_in=_ONE_IN):
             return None
         domain_of = domains_after(self.hierarchy, changes, named=named)
         if domain_of is None:
             return None
         steps = changes_by_domain(self.hierarchy, changes, domain_of)
-        if any(self._lacks_text(step) for step in steps):
-            return None
+        sources = [source.after(step, records) for source, step in zip(self.sources, steps, strict=True)]
+        known = tuple(source for source in sources if source is not None)
         none = self.hierarchy.means[:0]  # scoring does without
-        return replace(
-            self,
-            hierarchy=stepped(self.hierarchy, changes, steps, domain_of, means=none),
-            kernels=tuple(self._kernel_after(step, records) for step in steps),
-            covariances=tuple(self._covariances_after(step, records) for step in steps),
-            texts=tuple(self._texts_after(step) for step in steps),
-            records=records,
-            changed=self.changed + max(changes.samples, 1),
-        )
-
-    def _kernel_after(self, step: DomainChange, records: Records) -> KernelRegression | SteppedKernel | None:
-        kernel = self.kernels[step.number]
-        if kernel is None or step.nothing:
-            return kernel
-        found = (SteppedKernel.of(kernel) if isinstance(kernel, KernelRegression) else kernel).after(step)
-        return KernelRegression.fit(*_members(step, records)) if found.worn else found
-
-    def _covariances_after(self, step: DomainChange, records: Records) -> ClassCovariances | None:
-        covariances = self.covariances[step.number]
-        if covariances is None or step.nothing:
-            return covariances
-        return ClassCovariances.fit(*_members(step, records))
-
-    def _lacks_text(self, step: DomainChange) -> bool:
-        """Whether a class without text is new in a domain that uses texts."""
-        if self.texts[step.number] is None:
-            return False
-        return any(one.new is not None and one.new.text is None for one in step.classes)
-
-    def _texts_after(self, step: DomainChange) -> Floats | None:
-        texts = self.texts[step.number]
-        if texts is None or step.nothing:
-            return texts
-        fresh = {one.column: one.new for one in step.classes if one.new is not None}
-        found = texts[step.source]
-        for place in np.flatnonzero(step.source < 0).tolist():
-            found[place] = scaled_text(fresh[int(step.columns[place])])
-        return found
+        hierarchy = stepped(self.hierarchy, changes, steps, domain_of, means=none)
+        if hierarchy is None or len(known) < len(steps):
+            return None
+        changed = self.changed + max(changes.samples, 1)
+        return replace(self, hierarchy=hierarchy, sources=known, records=records, changed=changed)
 
 
 def _members(step: DomainChange, records: Records) -> tuple[Floats, npt.NDArray[np.intp]]:

@@ -1,22 +1,9 @@
-"""A hierarchy after a small change: only the domains that changed are touched, and no matrix is factorised.
+"""A hierarchy after a small change: only the domains that changed are computed again, from their moments.
 
-The prior (W0, B, tau) stays. The class means, the centre m_g and the covariance W_g of a domain follow exactly.
-`hycal.algebra.hierarchy` defines the model. In the coordinates of the embeddings, with y = W_g^-1 (x - m_g), the
-evidence is
-
-    distance  y.p_c - p_c'W_g^-1 p_c/2        direction  r_g y.o_c/sqrt(o_c'W_g^-1 o_c)
-
-Offsets are kept from a centre m_0 that does not move: with t = m_g - m_0, o_c = mu_c - m_0 - t, and p_c = a_c - R_K t,
-where R_K shrinks the offset of a class of K samples. So a class costs two products with each row that changes, one with
-t, and nothing else.
-
-    symbol     field        shape      meaning (domain g of C_g classes, k changed rows)
-    H          inverse      (d, d)     S_g + tau W0, kept as H^-1; W_g = H/(v_g + tau), and v_g + tau is `weight`
-    m_0, t     start, move  (d,)
-    mu_c - m_0 offsets      (C_g, d)
-    a_c        shrunk       (C_g, d)   R_K (mu_c - m_0)
-               offset_squares, shrunk_squares
-                            (C_g,)     o'H^-1 o of the offsets, a'H^-1 a of the shrunk ones
+The scatter S_g of a domain follows by a change of low rank, in float64; class means and W0 of all data follow, too. So
+a domain that changed has the white space of a fit to all samples, up to rounding, for one factorisation. Until the next
+fit stay: B, which shrinks class means, and W0 in domains that did not change.
+`hycal.algebra.hierarchy` defines the model.
 """
 
 from __future__ import annotations
@@ -24,18 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior, Reals
+from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Reals
+from hycal.algebra.hierarchy_fit import changed_domain, changed_prior
 from hycal.algebra.low_rank import LowRank
 from hycal.parallel.threads import map_parallel
 from hycal.state.changes import ChangedClass, Changes
-from hycal.validation import Doubles
-
-_SHORTEST = 1e-24  # least squared length of a white mean whose direction counts
+from hycal.validation import Doubles, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,136 +60,6 @@ class DomainChange:
         return was
 
 
-@dataclass(frozen=True, eq=False)
-class SteppedDomain:
-    """The classes of one domain after small changes. The table above describes the arrays; the rest as before."""
-
-    prior: Prior
-    columns: npt.NDArray[np.intp]
-    counts: npt.NDArray[np.int64]
-    weight: float
-    log_det_sum: float
-    inverse: Doubles
-    start: Doubles
-    move: Doubles
-    offsets: Reals
-    shrunk: Reals
-    offset_squares: Doubles
-    shrunk_squares: Doubles
-
-    @classmethod
-    def of(cls, prior: Prior, domain: DomainGaussians, counts: npt.NDArray[np.int64]) -> SteppedDomain:
-        """Return the domain as it is."""
-        half = domain.whitening.astype(np.float64)
-        d, weight = len(half), domain.weight
-        return cls(
-            prior=prior,
-            columns=domain.columns,
-            counts=counts,
-            weight=weight,
-            log_det_sum=2.0 * domain.log_det + d * float(np.log(weight)),
-            inverse=half @ half.T / weight,
-            start=domain.centre.astype(np.float64),
-            move=np.zeros(d),
-            offsets=domain.offsets,
-            shrunk=domain.shrunk,
-            offset_squares=np.einsum("cd,cd->c", domain.plain, domain.plain, dtype=np.float64) / weight,
-            shrunk_squares=np.einsum("cd,cd->c", domain.posterior, domain.posterior, dtype=np.float64) / weight,
-        )
-
-    def after(self, step: DomainChange) -> SteppedDomain:
-        """Return the domain after a change."""
-        columns, source = step.columns, step.source
-        change = LowRank.of_scatter(step.classes, len(self.start)).of_inverse(self.inverse)
-        inverse, fresh = change.of(self.inverse), np.flatnonzero(source < 0)
-        records = {one.column: one.new for one in step.classes}
-        changed = [record for record in (records[column] for column in columns[fresh].tolist()) if record is not None]
-        counts = _carried(self.counts, source, [record.count for record in changed])
-        offsets = np.array([record.samples.mean - self.start for record in changed]).reshape(-1, len(self.start))
-        shrunk = self.prior.posterior(offsets.astype(self.offsets.dtype), counts[fresh])
-        kept = source[source >= 0]
-        gone = np.setdiff1d(np.arange(len(self.counts)), kept)
-        total = len(self.counts) * self.move + offsets.sum(axis=0, dtype=np.float64)
-        total -= self.offsets[gone].sum(axis=0, dtype=np.float64)
-        return replace(
-            self,
-            columns=columns,
-            counts=counts,
-            weight=self.weight + float(counts.sum() - self.counts.sum() - len(counts) + len(self.counts)),
-            log_det_sum=self.log_det_sum + change.log_det,
-            inverse=inverse,
-            move=total / len(counts),
-            offsets=_carried(self.offsets, source, offsets),
-            shrunk=_carried(self.shrunk, source, shrunk),
-            offset_squares=_carried(
-                self.offset_squares - change.squares(self.offsets), source, _squares(offsets, inverse)
-            ),
-            shrunk_squares=_carried(
-                self.shrunk_squares - change.squares(self.shrunk), source, _squares(shrunk, inverse)
-            ),
-        )
-
-    @property
-    def log_det(self) -> float:
-        """log|W_g|/2."""
-        return 0.5 * (self.log_det_sum - len(self.start) * float(np.log(self.weight)))
-
-    @property
-    def radius(self) -> float:
-        """r_g."""
-        return float(np.sqrt(np.mean(self._terms[0])))
-
-    @cached_property
-    def _terms(self) -> tuple[Doubles, Doubles, Doubles, npt.NDArray[np.intp]]:
-        """p'W_g^-1 p and o'W_g^-1 o of each class, (C_g,), R_K t of each count, (., d), and the count of each class."""
-        values, which = np.unique(self.counts, return_inverse=True)
-        moves = self.prior.posterior(np.tile(self.move, (len(values), 1)), values).astype(np.float64)
-        across = moves @ self.inverse
-        p = self.shrunk_squares + np.einsum("kd,kd->k", across, moves)[which]
-        for number, row in enumerate(across):
-            own = np.flatnonzero(which == number) if len(values) > 1 else slice(None)
-            p[own] -= 2.0 * (self.shrunk[own] @ row.astype(self.shrunk.dtype))
-        along = self.inverse @ self.move
-        o = self.offset_squares - 2.0 * (self.offsets @ along.astype(self.offsets.dtype)) + self.move @ along
-        return self.weight * np.maximum(p, 0.0), self.weight * np.maximum(o, 0.0), moves, which
-
-    @cached_property
-    def _scoring(self) -> tuple[Reals, Reals, Reals, Reals]:
-        """Return W_g^-1, m_g, the scale of directions and half squares of posterior means, all as the offsets are."""
-        p, o, _, _ = self._terms
-        scale = np.where(o > _SHORTEST, self.radius / np.sqrt(np.maximum(o, _SHORTEST)), 0.0)
-        parts = self.weight * self.inverse, self.start + self.move, scale, 0.5 * p
-        W, centre, scales, halves = (part.astype(self.offsets.dtype) for part in parts)
-        return W, centre, scales, halves
-
-    def evidence(self, X: npt.NDArray[np.floating]) -> tuple[Reals, Reals]:
-        """Return q, (n,), and the evidence for classes by distance and by direction, (2, n, C_g), of queries."""
-        inverse, centre, scale, halves = self._scoring
-        moves, which = self._terms[2:]
-        Y = (X - centre) @ inverse
-        q: Reals = -0.5 * np.einsum("nd,nd->n", X - centre, Y) - self.log_det
-        e = np.empty((2, len(X), len(self.counts)), q.dtype)
-        np.matmul(Y, self.shrunk.T, out=e[0])
-        e[0] -= (Y @ moves.T.astype(Y.dtype))[:, which]
-        e[0] -= halves
-        np.matmul(Y, self.offsets.T, out=e[1])
-        e[1] -= (Y @ self.move.astype(Y.dtype))[:, None]
-        e[1] *= scale
-        return q, e
-
-
-def _carried(rows: npt.NDArray[Any], source: npt.NDArray[np.intp], fresh: Any) -> npt.NDArray[Any]:
-    """Return one row for each class: that of its old place, or one of `fresh`."""
-    found = rows[source]
-    if np.any(source < 0):
-        found[source < 0] = fresh
-    return found
-
-
-def _squares(rows: npt.NDArray[np.floating], inverse: Doubles) -> Doubles:
-    return np.einsum("cd,cd->c", rows @ inverse, rows, dtype=np.float64)
-
-
 def hierarchy_after(hierarchy: Hierarchy, changes: Changes, *, named: bool) -> Hierarchy | None:
     """Return the hierarchy after `changes`; None if a domain is new or has no class left. Parameters as below."""
     domain_of = domains_after(hierarchy, changes, named=named)
@@ -231,14 +86,10 @@ def domains_after(hierarchy: Hierarchy, changes: Changes, *, named: bool) -> npt
         if not len(candidates):
             return None
         mean = record.samples.mean
-        gaps = [float(np.sum((_centre(hierarchy.domains[number]) - mean) ** 2)) for number in candidates.tolist()]
+        gaps = [float(np.sum((hierarchy.domains[number].centre - mean) ** 2)) for number in candidates.tolist()]
         domain_of[column] = candidates[int(np.argmin(gaps))]
     everyone = len(np.unique(domain_of)) == len(hierarchy.domains)
     return domain_of if everyone else None
-
-
-def _centre(domain: DomainGaussians | SteppedDomain) -> npt.NDArray[np.floating]:
-    return domain.start + domain.move if isinstance(domain, SteppedDomain) else domain.centre
 
 
 def changes_by_domain(hierarchy: Hierarchy, changes: Changes, domain_of: npt.NDArray[np.intp]) -> list[DomainChange]:
@@ -274,30 +125,45 @@ def stepped(
     domain_of: npt.NDArray[np.intp],
     *,
     means: Reals,
-) -> Hierarchy:
-    """Return the hierarchy after the `steps` of its domains, with the class `means`."""
-    counts = changes.before.counts
-    domains = map_parallel(
-        lambda step: _domain_after(hierarchy, step, counts), steps, [len(one.classes) for one in steps]
-    )
-    return Hierarchy(hierarchy.prior, tuple(domains), domain_of, means)
+) -> Hierarchy | None:
+    """Return the hierarchy after the `steps` of its domains, with the class `means`; None if W0 is of another kind."""
+    scatters = [_scatter_after(hierarchy.domains[step.number], step) for step in steps]
+    counts = changes.after.counts
+    prior = changed_prior(hierarchy.prior, scatters, int(counts.sum()) - len(counts))
+    if prior is None:
+        return None
+
+    def after(step: DomainChange) -> DomainGaussians:
+        domain = hierarchy.domains[step.number]
+        if step.nothing:
+            return _moved(domain, step.columns)
+        rows = _means_after(domain, step)
+        return changed_domain(prior, step.columns, counts[step.columns], rows, scatters[step.number])
+
+    domains = map_parallel(after, steps, [len(one.classes) for one in steps])
+    return Hierarchy(prior, tuple(domains), domain_of, means)
 
 
-def _domain_after(hierarchy: Hierarchy, change: DomainChange, counts: npt.NDArray[np.int64]) -> Any:
-    """Return a domain after its change; `counts` are those of all classes before."""
-    domain: Any = hierarchy.domains[change.number]
-    if change.nothing:
-        return _moved(domain, change.columns)
-    if isinstance(domain, DomainGaussians):
-        domain = SteppedDomain.of(hierarchy.prior, domain, counts[domain.columns])
-    return domain.after(change)
+def _scatter_after(domain: DomainGaussians, step: DomainChange) -> Doubles:
+    """Return S_g after a change."""
+    if not step.classes:
+        return domain.scatter
+    return LowRank.of_scatter(step.classes, len(domain.centre)).added_to(domain.scatter)
 
 
-def _moved(domain: Any, columns: npt.NDArray[np.intp]) -> Any:
+def _means_after(domain: DomainGaussians, step: DomainChange) -> Floats:
+    """Return the means of the classes of a domain after a change, (C_g, d)."""
+    means: Floats = (domain.centre + domain.offsets).astype(np.float32)[step.source]
+    changed = {one.column: one.new for one in step.classes if one.new is not None}
+    for place in np.flatnonzero(step.source < 0).tolist():
+        means[place] = changed[int(step.columns[place])].samples.mean
+    return means
+
+
+def _moved(domain: DomainGaussians, columns: npt.NDArray[np.intp]) -> DomainGaussians:
     """Return the same domain with its classes at other columns."""
     if np.array_equal(domain.columns, columns):
         return domain
     other = replace(domain, columns=columns)
-    kept = {name: value for name, value in vars(domain).items() if name in ("linear", "_terms", "_scoring")}
-    vars(other).update(kept)
+    vars(other).update({name: value for name, value in vars(domain).items() if name == "linear"})
     return other

@@ -16,7 +16,6 @@ from hycal.algebra.features import Gelu, LinearHead, one_hot
 from hycal.algebra.ridge import ridge_weights
 from hycal.classifiers.families import (
     ENSEMBLE,
-    GRAM_NOT_KEPT,
     N_COMPONENTS,
     RANDOM_STATE,
     FoldedClassifier,
@@ -108,7 +107,7 @@ class AnaCP(FoldedClassifier):
     True
     """
 
-    unsealable: ClassVar[str] = GRAM_NOT_KEPT
+    unsealable: ClassVar[str] = "it has a Gram matrix for each projection, and draws samples around every class mean"
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         "n_components": N_COMPONENTS,
         "heads": ENSEMBLE,

@@ -39,7 +39,6 @@ N_COMPONENTS: list[Any] = [Interval(Integral, 1, 2**17, closed="both")]
 ENSEMBLE: list[Any] = [Interval(Integral, 1, 2**7, closed="both")]
 # Why methods cannot be sealed.
 NEEDS_IMAGES = "it compares a query with every learned image"
-GRAM_NOT_KEPT = "a sealed model would have to keep the Gram matrix of its random features, and it does not yet"
 RANDOM_STATE: list[Any] = [Interval(Integral, 0, 2**64, closed="left")]
 
 

@@ -16,15 +16,14 @@ from hycal.algebra.hierarchy_fit import fit_hierarchy, identity_share
 from hycal.algebra.hierarchy_groups import domain_candidates
 from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_evidence
 from hycal.algebra.hierarchy_kernel import kernel_operations
-from hycal.algebra.hierarchy_posterior import Posterior, Weights, scaled_text
+from hycal.algebra.hierarchy_posterior import KINDS, Posterior, Sources, Weights, scaled_text
 from hycal.algebra.softmax import log_softmax
 from hycal.classifiers.hierarchy_weights import (
     HELD_OUT,
     HELD_OUT_OF_DOMAIN,
-    KINDS,
-    FittedDomain,
     domain_weight,
     fitted_domain,
+    weighed_again,
 )
 from hycal.classifiers.sealed_hierarchy import SealedHierarchy
 from hycal.estimator import Interval, StrOptions
@@ -33,7 +32,7 @@ from hycal.parallel.threads import map_parallel, one_blas_thread, run_in_chunks
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
 from hycal.state.snapshot import Snapshot
-from hycal.validation import Floats
+from hycal.validation import Doubles, Floats
 from hycal.views.scorer import VIEWS
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ class HierarchicalHyCal(SealedHierarchy):
     }
 
     rebuilt_because = ""
-    kept_in_steps: ClassVar[str] = "the global prior, groups of classes, weights of evidence, ridges of the regression"
+    kept_in_steps: ClassVar[str] = "how class means spread, groups of classes, the weight of domains"
 
     def __init__(
         self,
@@ -140,7 +139,7 @@ class HierarchicalHyCal(SealedHierarchy):
         """Return the hierarchy and the weights of evidence: those of `previous` after a small change, or a new fit."""
         with one_blas_thread():
             found = None if previous is None else previous.after(records, named=self.domains == "named")
-            return self._fitted(records) if found is None else found
+            return self._fitted(records) if found is None or previous is None else weighed_again(found, previous)
 
     def _fitted(self, records: Records) -> Posterior:
         fits = [self._posterior(records, domain_of) for domain_of in domain_candidates(records, self.domains)]
@@ -156,14 +155,14 @@ class HierarchicalHyCal(SealedHierarchy):
         hierarchy = fit_hierarchy(records, strength=self.strength, ridge=ridge, domain_of=domain_of)
         everything = Selection.of(records)
 
-        def fit(number: int) -> FittedDomain:
+        def fit(number: int) -> tuple[Sources, Doubles]:
             text = self._texts(records, hierarchy.domains[number].columns)
             return fitted_domain(records, everything, hierarchy, number, text)
 
         fits = map_parallel(fit, range(len(hierarchy.domains)), hierarchy.sizes)
-        kernels, covariances, texts, weights = zip(*fits, strict=True)
+        sources, weights = zip(*fits, strict=True)
         weighted = Weights(np.stack(weights), domain_weight(records, everything, hierarchy))
-        return Posterior(hierarchy, kernels, covariances, texts, weighted, records, self.with_parameters()._fitted)
+        return Posterior(hierarchy, sources, weighted, records, self.with_parameters()._fitted)
 
     def _texts(self, records: Records, columns: npt.NDArray[np.intp]) -> Floats | None:
         classes = [records.ordered[column] for column in columns]
@@ -294,12 +293,6 @@ def _held_out_more(derived: Posterior, number: int, samples: Selection) -> dict[
 
 def _held_out_more_inside(derived: Posterior, number: int, samples: Selection) -> dict[str, Floats]:
     """Return the same of samples of the domain itself."""
-    kernel, covariances, evidence = derived.kernels[number], derived.covariances[number], {}
-    if kernel is not None:
-        domain_of = np.repeat(derived.hierarchy.domain_of, derived.records.counts)
-        members = np.flatnonzero(domain_of == number)
-        evidence["kernel"] = kernel.without_each(np.searchsorted(members, samples.rows))
-    if covariances is not None:
-        classes = np.searchsorted(derived.hierarchy.domains[number].columns, samples.own)
-        evidence["covariance"] = covariances.without_each(samples.X, classes)
-    return evidence
+    parts = {"kernel": derived.kernels[number], "covariance": derived.covariances[number]}
+    classes = np.searchsorted(derived.hierarchy.domains[number].columns, samples.own)
+    return {kind: part.without_each(samples.X, classes) for kind, part in parts.items() if part is not None}

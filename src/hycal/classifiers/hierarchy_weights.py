@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hycal.algebra.hierarchy import Hierarchy
+from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior
 from hycal.algebra.hierarchy_covariance import ClassCovariances, covariances_pay
 from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_energies
 from hycal.algebra.hierarchy_kernel import MOST, KernelRegression, kernel_pays
+from hycal.algebra.hierarchy_posterior import KINDS, Posterior, Sources, Weights
 from hycal.state.records import Records
-from hycal.state.selection import Selection, spread_rows
+from hycal.state.selection import Selection, spread, spread_rows
 from hycal.uncertainty.temperature import Penalty, fit_weights
 from hycal.validation import Doubles, Floats
 
 # Weights of evidence by distance, direction, kernel, text and covariance, and of that for a domain
-KINDS = ("distance", "direction", "kernel", "text", "covariance")
 CENTRES = np.array([0.05, 0.05, 5.0, 1.0, 0.05])  # weights with few held-out samples are near these
 ONE_SHOT = np.array([0.0, 0.1, 0.0, 0.0, 0.0])  # where none can be held out; all one-shot means have length 1
 ONE_SHOT_AND_TEXT = np.array([0.0, 0.05, 0.0, 1.0, 0.0])
@@ -27,8 +28,6 @@ _PENALTY = 10.0  # nats: twice the penalty for doubling a weight
 HELD_OUT = 200  # samples of a domain that its weights are fitted on
 HELD_OUT_OF_DOMAIN = 40  # samples of a domain that the weight of domains is fitted on
 
-FittedDomain = tuple[KernelRegression | None, ClassCovariances | None, Floats | None, Doubles]
-
 
 def members_of(hierarchy: Hierarchy, number: int, everything: Selection) -> Selection:
     """Return the samples of one domain."""
@@ -37,32 +36,54 @@ def members_of(hierarchy: Hierarchy, number: int, everything: Selection) -> Sele
 
 def fitted_domain(
     records: Records, everything: Selection, hierarchy: Hierarchy, number: int, text: Floats | None, most: int = MOST
-) -> FittedDomain:
-    """Return the regression, of `most` samples at most, and the covariances of a domain if they pay, text, and weights.
-
-    The weights maximise the likelihood of the classes of held-out samples, among the classes of their domain.
-    """
+) -> tuple[Sources, Doubles]:
+    """Return the sources of evidence of a domain, a regression of `most` samples at most, and the weights."""
     domain = hierarchy.domains[number]
-    samples = everything.at(spread_rows(records, domain.columns, HELD_OUT))
-    if not len(samples.rows):
-        return None, None, text, ONE_SHOT if text is None else ONE_SHOT_AND_TEXT
-    held_out = evidence_in_own_domain(hierarchy.prior, domain, samples)
+    if not np.any(records.counts[domain.columns] > 1):
+        return Sources(None, None, text), ONE_SHOT if text is None else ONE_SHOT_AND_TEXT
     members, kernel, covariances = members_of(hierarchy, number, everything), None, None
-    classes, own = (np.searchsorted(domain.columns, part.own) for part in (members, samples))
-    found: dict[str, npt.NDArray[Any]] = {"distance": held_out.distance(), "direction": held_out.direction()}
+    classes = np.searchsorted(domain.columns, members.own)
     if len(members.rows) <= most and kernel_pays(len(members.rows), len(domain.columns)):
         kernel = KernelRegression.fit(members.X, classes)
-        found["kernel"] = kernel.without_each(np.searchsorted(members.rows, samples.rows))
-    if text is not None:
-        found["text"] = samples.X @ text.T
     if covariances_pay(records.counts[domain.columns], records.width):
         covariances = ClassCovariances.fit(members.X, classes)
-    if covariances is not None:
-        found["covariance"] = covariances.without_each(samples.X, own)
+    sources = Sources(kernel, covariances, text)
+    return sources, class_weights(hierarchy.prior, domain, sources, spread(records, domain.columns, HELD_OUT))
+
+
+def class_weights(
+    prior: Prior, domain: DomainGaussians, sources: Sources, samples: Selection, start: Doubles | None = None
+) -> Doubles:
+    """Return the weights of evidence, (5,), 0 where it is too little; `start` are weights that may be near.
+
+    They maximise the likelihood of the classes of held-out samples, among the classes of their domain.
+    """
+    if not len(samples.rows):
+        return ONE_SHOT if sources.text is None else ONE_SHOT_AND_TEXT
+    own = np.searchsorted(domain.columns, samples.own)
+    held_out = evidence_in_own_domain(prior, domain, samples)
+    found: dict[str, npt.NDArray[Any]] = {"distance": held_out.distance(), "direction": held_out.direction()}
+    if sources.kernel is not None:
+        found["kernel"] = sources.kernel.without_each(samples.X, own)
+    if sources.text is not None:
+        found["text"] = samples.X @ sources.text.T
+    if sources.covariances is not None:
+        found["covariance"] = sources.covariances.without_each(samples.X, own)
     kinds, weights = [KINDS.index(kind) for kind in found], np.zeros(len(KINDS))
-    weights[kinds] = fit_weights(np.stack(list(found.values())), own, Penalty(CENTRES[kinds], _PENALTY))
-    kept = weights >= _LEAST
-    return kernel if kept[2] else None, covariances if kept[4] else None, text, np.where(kept, weights, 0.0)
+    near = None if start is None else np.where(start > 0.0, start, CENTRES)[kinds]
+    weights[kinds] = fit_weights(np.stack(list(found.values())), own, Penalty(CENTRES[kinds], _PENALTY), near)
+    return np.where(weights >= _LEAST, weights, 0.0)
+
+
+def weighed_again(posterior: Posterior, before: Posterior) -> Posterior:
+    """Return the posterior after a change with the weights of the domains that changed fitted again."""
+    weights, prior = before.weights.classes.copy(), posterior.hierarchy.prior
+    pairs = zip(posterior.hierarchy.domains, before.hierarchy.domains, posterior.sources, strict=True)
+    for number, (domain, old, sources) in enumerate(pairs):
+        if domain.scatter is not old.scatter:
+            samples = spread(posterior.records, domain.columns, HELD_OUT)
+            weights[number] = class_weights(prior, domain, sources, samples, weights[number])
+    return replace(posterior, weights=Weights(weights, before.weights.domain))
 
 
 def domain_weight(records: Records, everything: Selection, hierarchy: Hierarchy) -> float:

@@ -15,11 +15,14 @@ from hycal.algebra.covariance import class_means
 from hycal.algebra.discriminant import Precision, WithinClass
 from hycal.algebra.discriminant_step import SteppedDiscriminant
 from hycal.algebra.features import Fourier, LinearHead
+from hycal.algebra.sealed_discriminant import sealed_within
 from hycal.algebra.softmax import log_softmax
-from hycal.base import IncrementalClassifier
-from hycal.classifiers.families import ENSEMBLE, GRAM_NOT_KEPT, N_COMPONENTS, RANDOM_STATE, feature_bytes, fewer_samples
+from hycal.classifiers.families import ENSEMBLE, N_COMPONENTS, RANDOM_STATE, feature_bytes, fewer_samples
+from hycal.classifiers.sealed_features import SealedOnFeatures
 from hycal.estimator import Interval, StrOptions
+from hycal.sealing import Sealing
 from hycal.state.records import Records
+from hycal.state.sealed import SealedRecords
 from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
 
@@ -27,7 +30,7 @@ _RCOND = 1e-15
 _NOISE = "the pseudo-inverse inverts rounding noise while N - C < D, and {} differently"
 
 
-class KLDA(IncrementalClassifier):
+class KLDA(SealedOnFeatures):
     r"""Class means under one shared scatter, in the feature space of an RBF kernel.
 
     .. math::
@@ -74,7 +77,6 @@ class KLDA(IncrementalClassifier):
     True
     """
 
-    unsealable: ClassVar[str] = GRAM_NOT_KEPT
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         "n_components": N_COMPONENTS,
         "gamma": [Interval(Real, 0, None, closed="neither")],
@@ -164,6 +166,23 @@ class KLDA(IncrementalClassifier):
     def _regularised(self, features: Fourier, X: Floats, counts: npt.NDArray[np.int64]) -> LinearHead:
         within = WithinClass.of(features(X.astype(np.float64)), counts)
         return within.discriminant(features, ridge=self.reg, gain=2.0)
+
+    @property
+    def sealing(self) -> Sealing:
+        """One Gram matrix; several draws would need one each, and the published form needs samples in float32."""
+        if self.mode == "faithful":
+            return Sealing(reason="its scatter is rounded sample by sample")
+        return (
+            Sealing(reason="it has one Gram matrix for each draw of features") if self.ensemble > 1 else super().sealing
+        )
+
+    def features_of(self, width: int) -> Fourier:
+        """Draw the features."""
+        return self._features(width, self.random_state)
+
+    def derive_sealed(self, table: SealedRecords) -> list[Any]:
+        """Return the discriminant from the scatter of features."""
+        return [sealed_within(table).discriminant(self.features_of(table.width), ridge=self.reg, gain=2.0)]
 
     def scores_without_each(self, derived: list[Any], records: Records, samples: Selection) -> Doubles | None:
         """Return the closed form, which one regularised draw has."""

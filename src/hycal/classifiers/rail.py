@@ -19,7 +19,6 @@ from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, sample_ke
 from hycal.algebra.ridge_step import SteppedRegression, can_follow, followed, regression_on_features
 from hycal.algebra.softmax import LOGIT_SCALE, probabilities
 from hycal.classifiers.families import (
-    GRAM_NOT_KEPT,
     N_COMPONENTS,
     NEEDS_IMAGES,
     RANDOM_STATE,
@@ -29,8 +28,10 @@ from hycal.classifiers.families import (
     fewer_samples,
     text_weights,
 )
+from hycal.classifiers.sealed_features import SealedOnFeatures
 from hycal.estimator import Interval
 from hycal.state.records import Records
+from hycal.state.sealed import SealedRecords
 from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
 
@@ -138,7 +139,7 @@ class _RAIL(ZeroShotFusion):
         """Return the lower triangle of the regression's kernel, in Fortran order; None where features are fewer."""
 
 
-class PrimalRAIL(_RAIL):
+class PrimalRAIL(SealedOnFeatures, _RAIL):
     r"""Ridge regression on random ReLU features, fused with zero-shot.
 
     .. math:: a(x) = \phi(x)^\top (\Phi^\top \Phi + \lambda I)^{-1} \Phi^\top Y, \quad \phi(x) = \max(0, V x)
@@ -180,7 +181,6 @@ class PrimalRAIL(_RAIL):
     True
     """
 
-    unsealable: ClassVar[str] = GRAM_NOT_KEPT
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         **_ADAPTER_CONSTRAINTS,
         "n_components": N_COMPONENTS,
@@ -226,15 +226,21 @@ class PrimalRAIL(_RAIL):
         """Fewer samples than features."""
         return fewer_samples(self, self.n_components)
 
-    def _features(self, records: Records) -> Relu:
-        return Relu.uniform(records.width, self.n_components, self.random_state)
+    def features_of(self, width: int) -> Relu:
+        """Draw V."""
+        return Relu.uniform(width, self.n_components, self.random_state)
+
+    def derive_sealed(self, table: SealedRecords) -> _Fused:
+        """Return the adapter from moments."""
+        names = text_head(table, LOGIT_SCALE, None) if self.fuses else None
+        return _Fused(self.sealed_head(table, self.ridge), names, table.counts > 0)
 
     def _kernel(self, records: Records) -> Doubles | None:
         X = records.stacked()
-        return sample_kernel(self._features(records), X) if len(X) < self.n_components else None
+        return sample_kernel(self.features_of(records.width), X) if len(X) < self.n_components else None
 
     def _adapter(self, records: Records) -> LinearHead | SteppedRegression:
-        return regression_on_features(self._features(records), records, self.ridge)
+        return regression_on_features(self.features_of(records.width), records, self.ridge)
 
 
 class DualRAIL(_RAIL):

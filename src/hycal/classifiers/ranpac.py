@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -15,12 +15,14 @@ from hycal.algebra.cost import regression_on_features as operations_on_features
 from hycal.algebra.features import LinearHead, Relu, one_hot
 from hycal.algebra.ridge import gram_leave_one_out, held_out_by_ridge, sample_kernel, validation_errors
 from hycal.algebra.ridge_step import SteppedRegression, followed, regression_on_features
-from hycal.base import IncrementalClassifier
-from hycal.classifiers.families import GRAM_NOT_KEPT, N_COMPONENTS, RANDOM_STATE, feature_bytes, fewer_samples
+from hycal.classifiers.families import N_COMPONENTS, RANDOM_STATE, feature_bytes, fewer_samples
+from hycal.classifiers.sealed_features import SealedOnFeatures
 from hycal.errors import HyCalError
 from hycal.estimator import Interval, StrOptions
+from hycal.sealing import SealPlan
 from hycal.state.records import Records
 from hycal.state.samples import ClassSamples
+from hycal.state.sealed import SealedRecords
 from hycal.state.selection import Selection
 from hycal.state.steps import Step
 from hycal.validation import Doubles, Floats
@@ -46,7 +48,13 @@ class _Fitted:
         return self.head.changed if isinstance(self.head, SteppedRegression) else 0
 
 
-class RanPAC(IncrementalClassifier):
+_CHOSEN_ANEW = {
+    "joint": "all samples choose the ridge out of a grid",
+    "per-task": "a call with two samples of a class chooses a new ridge",
+}
+
+
+class RanPAC(SealedOnFeatures):
     r"""Ridge regression of the one-hot labels on random ReLU features.
 
     .. math:: s(x) = h(x)^\top (H^\top H + \lambda I)^{-1} H^\top Y, \quad h(x) = \max(0, x^\top W)
@@ -93,7 +101,6 @@ class RanPAC(IncrementalClassifier):
     True
     """
 
-    unsealable: ClassVar[str] = GRAM_NOT_KEPT
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {
         "n_components": N_COMPONENTS,
         "ridge": [StrOptions(set(_GRIDS)), Interval(Real, 0, None, closed="neither")],
@@ -167,39 +174,51 @@ class RanPAC(IncrementalClassifier):
         if split is None:
             return None
         (X, Y), (held_out, targets) = split
-        features = self._features(X.shape[1])
+        features = self.features_of(X.shape[1])
         grid = _GRIDS[str(self.ridge)]
         return grid[int(np.argmin(validation_errors(features(X), Y, features(held_out), targets, grid)))]
 
-    def _features(self, width: int) -> Relu:
+    def features_of(self, width: int) -> Relu:
+        """Draw W."""
         return Relu.gaussian(width, self.n_components, self.random_state)
 
     def derive(self, records: Records, previous: _Fitted | None) -> _Fitted:
         """Return the ridge in use and the regression on random features."""
-        if previous is not None and (self.ridge == "joint" or previous.ridge == self._chosen(records)):
+        if previous is not None and self.ridge != "joint" and previous.ridge == self._chosen(records):
             head = followed(previous.head, records)
             if head is not None:
                 return _Fitted(previous.ridge, head)
         ridge = self._chosen(records)
-        return _Fitted(ridge, regression_on_features(self._features(records.width), records, ridge))
+        return _Fitted(ridge, regression_on_features(self.features_of(records.width), records, ridge))
 
     @property
     def rebuilt_because(self) -> str:
         """Fewer samples than features; or a call that chooses a ridge."""
-        chosen = "a call with two samples of a class chooses a new ridge" if self.ridge == "per-task" else ""
-        return fewer_samples(self, self.n_components) or chosen
+        return fewer_samples(self, self.n_components) or _CHOSEN_ANEW.get(str(self.ridge), "")
 
-    @property
-    def kept_in_steps(self) -> str:  # type: ignore[override]
-        """The ridge, where all samples choose it."""
-        return "the ridge" if self.ridge == "joint" else ""
+    def seal_plan(self, value: _Fitted, records: Records) -> SealPlan:
+        """Keep the ridge, which samples chose."""
+        return replace(super().seal_plan(value, records), numbers={"ridge": np.array([value.ridge])})
+
+    def check_sealed(self, table: SealedRecords) -> None:
+        """Refuse a table without a positive ridge."""
+        super().check_sealed(table)
+        ridge = table.numbers.get("ridge", np.empty(0))
+        if len(ridge) != 1 or not ridge[0] > 0.0:
+            raise HyCalError("It has no positive ridge.")
+
+    def derive_sealed(self, table: SealedRecords) -> _Fitted:
+        """Return the regression from moments; a call may have chosen another ridge since."""
+        per_task = self.ridge == "per-task" and "ridge" in table.memo
+        ridge = float(table.memo["ridge"] if per_task else table.numbers["ridge"][0])
+        return _Fitted(ridge, self.sealed_head(table, ridge))
 
     def scores_without_each(self, derived: _Fitted, records: Records, samples: Selection) -> Doubles:
         """Return the closed form, in sample space or in feature space, whichever is smaller."""
         by_kernel = self.scores_by_value(records, samples, "ridge", [derived.ridge])
         if by_kernel is not None:
             return next(iter(by_kernel))
-        y, features = np.eye(len(records.counts))[samples.own], self._features(records.width)
+        y, features = np.eye(len(records.counts))[samples.own], self.features_of(records.width)
         fit = derived.head(samples.X) - y
         return gram_leave_one_out(features, records.stacked(), derived.ridge, samples.rows, fit) + y
 
@@ -207,7 +226,7 @@ class RanPAC(IncrementalClassifier):
         self, records: Records, samples: Selection, name: str, values: Sequence[Any]
     ) -> Iterable[Doubles] | None:
         """Return the scores under each ridge from one kernel, where samples are fewer than features."""
-        features, X = self._features(records.width), records.stacked()
+        features, X = self.features_of(records.width), records.stacked()
         if name != "ridge" or len(X) >= features.size:
             return None
         return held_out_by_ridge(sample_kernel(features, X), one_hot(records.counts), samples.rows, values)

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from hycal.algebra.hierarchy_covariance import ClassCovariances
 from hycal.algebra.hierarchy_fit import fit_hierarchy, identity_share
-from hycal.algebra.hierarchy_posterior import Posterior, Weights
+from hycal.algebra.hierarchy_posterior import KINDS, Posterior, Sources, Weights
 from hycal.base import IncrementalClassifier
-from hycal.classifiers.hierarchy_weights import CENTRES, KINDS, ONE_SHOT, ONE_SHOT_AND_TEXT, fitted_domain
+from hycal.classifiers.hierarchy_weights import CENTRES, ONE_SHOT, ONE_SHOT_AND_TEXT, fitted_domain
 from hycal.errors import HyCalError
 from hycal.parallel.threads import one_blas_thread
 from hycal.sealing import Sealing, SealPlan
@@ -70,7 +70,8 @@ class SealedHierarchy(IncrementalClassifier):
         ]
         weights = np.stack([table.weights.get(key, few) for key, few in zip(table.keys, new, strict=True)])
         fitted = Weights(weights, float(table.numbers["domain"][0]))
-        return Posterior(hierarchy, (None,) * len(texts), covariances, texts, fitted, table, model.derive_sealed)
+        sources = tuple(Sources(None, part, text) for part, text in zip(covariances, texts, strict=True))
+        return Posterior(hierarchy, sources, fitted, table, model.derive_sealed)
 
 
 def _weights_of_new(counts: npt.NDArray[np.int64], text: Floats | None) -> Doubles:
@@ -84,16 +85,12 @@ def _without_kernels(value: Posterior, records: Records) -> Posterior:
     """Return the posterior with the weights of domains that had a regression fitted without it."""
     if not any(kernel is not None for kernel in value.kernels):
         return value
-    everything, weights, covariances = Selection.of(records), value.weights.classes.copy(), list(value.covariances)
+    everything, weights, sources = Selection.of(records), value.weights.classes.copy(), list(value.sources)
     for number, kernel in enumerate(value.kernels):
         if kernel is not None:
             text = value.texts[number]
-            _, covariances[number], _, weights[number] = fitted_domain(
-                records, everything, value.hierarchy, number, text, most=0
-            )
-    none = (None,) * len(value.kernels)
-    fitted = Weights(weights, value.weights.domain)
-    return replace(value, kernels=none, covariances=tuple(covariances), weights=fitted)
+            sources[number], weights[number] = fitted_domain(records, everything, value.hierarchy, number, text, most=0)
+    return replace(value, sources=tuple(sources), weights=Weights(weights, value.weights.domain))
 
 
 def _keys(records: Records, domain_of: npt.NDArray[np.intp]) -> dict[Label, str]:

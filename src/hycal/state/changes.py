@@ -25,13 +25,13 @@ _ONE_IN = 50  # samples may have changed since something was fitted to all of th
 _FEWEST = 1000  # samples of a model that keeps anything
 
 
-def is_due(changed: int, samples: int) -> bool:
+def is_due(changed: int, samples: int, one_in: int = _ONE_IN) -> bool:
     """Whether what was fitted to all samples is fitted anew, once `changed` of now `samples` samples changed.
 
     >>> is_due(20, 1000), is_due(21, 1000), is_due(1, 999)
     (False, True, True)
     """
-    return samples < _FEWEST or _ONE_IN * changed > samples
+    return samples < _FEWEST or one_in * changed > samples
 
 
 @dataclass(frozen=True, eq=False)

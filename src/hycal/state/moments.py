@@ -15,6 +15,8 @@ scatter alone: none of them is a sample.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -23,6 +25,7 @@ import numpy.typing as npt
 
 from hycal.validation import Doubles, Floats
 
+_AT_ONCE = 1024  # deviations of a product
 _NOTHING = 1e-14  # of the largest eigenvalue: a smaller one is the rounding of float32 rows
 
 
@@ -103,6 +106,39 @@ class Spread:
         """Return the spread with a scatter added, of so many degrees of freedom."""
         total = self.scatter + scatter
         return Spread(self.freedom + freedom, _of_scatter(total, self.freedom + freedom))
+
+
+class Scatters:
+    """Sums of scatters to add to the spreads of groups; a group without one takes none.
+
+    Deviations are collected until there are enough of them for one product.
+    """
+
+    def __init__(self, spreads: Mapping[str, Spread]) -> None:
+        self._spreads = spreads
+        self._sums: dict[str, Doubles] = {}
+        self._waiting: defaultdict[str, list[Doubles]] = defaultdict(list)
+        self._freedoms: defaultdict[str, int] = defaultdict(int)
+
+    def add(self, key: str, deviations: Doubles, freedom: int) -> None:
+        """Add rows that have the scatter of so many degrees of freedom."""
+        if key in self._spreads:
+            self._waiting[key].append(deviations)
+            self._freedoms[key] += freedom
+            if sum(map(len, self._waiting[key])) >= _AT_ONCE:
+                self._multiply(key)
+
+    def _multiply(self, key: str) -> None:
+        deviations = np.concatenate(self._waiting.pop(key))
+        scatter = deviations.T @ deviations
+        self._sums[key] = self._sums[key] + scatter if key in self._sums else scatter
+
+    def total(self) -> dict[str, Spread]:
+        """Return the spreads with all that was added."""
+        for key in list(self._waiting):
+            self._multiply(key)
+        grown = {key: self._spreads[key].plus(scatter, self._freedoms[key]) for key, scatter in self._sums.items()}
+        return {**self._spreads, **grown}
 
 
 def factor_of(rows: Doubles, most: int) -> Floats:

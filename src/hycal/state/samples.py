@@ -43,11 +43,10 @@ class ClassSamples:
 
     @classmethod
     def of(cls, samples: Floats) -> ClassSamples:
-        """Sort the rows of `samples`."""
+        """Sort the rows of `samples`; the result shares no memory with them."""
         ordered = np.ascontiguousarray(samples, dtype=np.float32)
-        if len(ordered) > 1:
-            ordered = ordered[np.argsort(_row_keys(ordered), kind="stable")]
-        return cls(ordered)
+        order = np.argsort(_row_keys(ordered), kind="stable") if len(ordered) > 1 else np.arange(len(ordered))
+        return cls(ordered[order])
 
     @property
     def count(self) -> int:

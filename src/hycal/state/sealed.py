@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.errors import HyCalError
-from hycal.state.moments import Moments, Spread
+from hycal.state.moments import Moments, Scatters, Spread
 from hycal.state.records import ClassRecord, Records, grown
 from hycal.state.samples import ClassSamples
 from hycal.state.steps import Step
@@ -157,7 +157,7 @@ class SealedRecords(Records):
                 for label, record in theirs.by_label.items()
                 if (moments := record.moments) is not None
             },
-            _Scatters(table.spreads),
+            Scatters(table.spreads),
         )
 
     def forget(self, labels: Iterable[Label]) -> SealedRecords:
@@ -200,7 +200,7 @@ class SealedRecords(Records):
 
     def _absorbed(self, classes: Mapping[Label, tuple[Floats, ClassRecord]], rows_of: RowsOf) -> SealedRecords:
         """Return the table with samples added to classes, which have their domain and their text."""
-        changed, added = {}, _Scatters(self.spreads)
+        changed, added = {}, Scatters(self.spreads)
         for label, (samples, record) in classes.items():
             rows = rows_of(samples, record.text)
             deviations = rows - rows.mean(axis=0, dtype=np.float64)
@@ -209,7 +209,7 @@ class SealedRecords(Records):
             changed[label] = Moments.of(samples, rows, own), record
         return self._joined(changed, added)
 
-    def _joined(self, changed: Mapping[Label, tuple[Moments, ClassRecord]], added: _Scatters) -> SealedRecords:
+    def _joined(self, changed: Mapping[Label, tuple[Moments, ClassRecord]], added: Scatters) -> SealedRecords:
         """Return the table with moments added to classes, and scatters to groups."""
         by_label = dict(self.by_label)
         for label, (moments, record) in changed.items():
@@ -329,22 +329,3 @@ def _text(label: Label, record: ClassRecord) -> dict[Label, Floats]:
 
 def _distance(one: Doubles, other: npt.NDArray[np.floating]) -> float:
     return float(np.sum((one - other) ** 2))
-
-
-class _Scatters:
-    """Sums of scatters to add to the spreads of groups; a group without one takes none."""
-
-    def __init__(self, spreads: Mapping[str, Spread]) -> None:
-        self._spreads = spreads
-        self._sums: dict[str, Doubles] = {}
-        self._freedoms: defaultdict[str, int] = defaultdict(int)
-
-    def add(self, key: str, deviations: Doubles, freedom: int) -> None:
-        if key in self._spreads:
-            scatter = deviations.T @ deviations
-            self._sums[key] = self._sums[key] + scatter if key in self._sums else scatter
-            self._freedoms[key] += freedom
-
-    def total(self) -> dict[str, Spread]:
-        grown = {key: self._spreads[key].plus(scatter, self._freedoms[key]) for key, scatter in self._sums.items()}
-        return {**self._spreads, **grown}

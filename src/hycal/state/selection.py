@@ -52,10 +52,20 @@ def spread_rows(records: Records, columns: npt.NDArray[np.intp], most: int) -> n
 
     The choice depends on the samples alone, not on labels or on the order of calls.
     """
-    starts = np.cumsum(records.counts) - records.counts
-    several = [column for column in columns if records.counts[column] > 1]
+    return spread(records, columns, most).rows
+
+
+def spread(records: Records, columns: npt.NDArray[np.intp], most: int) -> Selection:
+    """Return the same as a selection; the other samples are not touched."""
+    counts, starts = records.counts, np.cumsum(records.counts) - records.counts
+    several = [column for column in columns.tolist() if counts[column] > 1]
     if len(several) > most:
         several.sort(key=lambda column: records.ordered[column].samples.rows[0].tobytes())
     each = max(most // max(len(several), 1), 1)
-    rows = [starts[column] + np.arange(min(each, records.counts[column])) for column in several[:most]]
-    return np.concatenate(rows) if rows else np.empty(0, np.intp)
+    chosen = np.array(several[:most], dtype=np.intp)
+    X = [records.ordered[column].samples.rows[:each] for column in chosen.tolist()]
+    sizes = np.minimum(counts[chosen], each)
+    own = np.repeat(chosen, sizes)
+    within = np.arange(len(own)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rows = np.concatenate([np.empty((0, records.width), np.float32), *X])
+    return Selection(starts[own] + within, rows, own, counts[own])

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import numpy.typing as npt
 
 from hycal.validation import Doubles, Floats, Label
@@ -52,8 +53,15 @@ class Step:
 
     @classmethod
     def of(cls, X: Floats, labels: Sequence[Label], domain: str | None, text: Mapping[Label, Floats]) -> Step:
-        """Group the rows of X by label."""
+        """Group the rows of X by label.
+
+        The groups are parts of one array. A copy of each would be freed amid the rows that a model keeps, and leave
+        as many holes in memory: a model of 100,000 classes took twice the memory of its rows.
+        """
         rows: defaultdict[Label, list[int]] = defaultdict(list)
         for row, label in enumerate(labels):
             rows[label].append(row)
-        return cls({label: X[indices] for label, indices in rows.items()}, domain, text)
+        grouped = X[[row for group in rows.values() for row in group]]
+        ends = np.cumsum([len(group) for group in rows.values()])
+        parts = zip(rows.items(), ends.tolist(), strict=True)
+        return cls({label: grouped[end - len(group) : end] for (label, group), end in parts}, domain, text)

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,16 +36,21 @@ from hycal.algebra.covariance import directions
 from hycal.algebra.softmax import log_softmax, probabilities
 from hycal.state.changes import Changes
 from hycal.state.records import Records
-from hycal.state.selection import Selection, spread_rows
-from hycal.uncertainty.leave_one_out import HeldOutScores, ScoringMethod, leaves_out_quickly, score_held_out
+from hycal.state.selection import spread
+from hycal.uncertainty.leave_one_out import (
+    HeldOutScores,
+    ScoringMethod,
+    held_out_limit,
+    leaves_out_quickly,
+    score_held_out,
+)
+from hycal.uncertainty.likelihood import LEAST_MARGIN, HeldOut, Likelihood, score_margins
 from hycal.uncertainty.minimum import smallest
 from hycal.validation import Doubles
 
-_HELD_OUT = 1000  # samples, where held-out scores have a closed form
 _DERIVED_AGAIN = 30  # samples, where a model is derived for each
 _MEANS = 200  # class means that are scored
 _MANY = 300.0  # held-out samples at which a method's own temperature counts as much as the fitted one
-_LEAST_MARGIN = 1e-9
 _LEAST_SEPARATION = 1e-3
 _WIDEST = 5.0  # log of the largest factor between T and T0
 _CLOSE = 1e-7  # of log T
@@ -66,9 +72,8 @@ class TemperaturePrior:
             seen.sort(key=lambda column: records.ordered[column].samples.rows[0].tobytes())
         means = directions(np.stack([records.ordered[column].samples.mean for column in seen]))
         some = means[:_MEANS]
-        best = np.partition(method.score_rows(derived, some.astype(np.float32), None), -2, axis=1)[:, -2:]
-        margin = float(np.mean(best[:, 1].astype(np.float64) - best[:, 0]))
-        if margin < _LEAST_MARGIN:
+        margin = float(np.mean(score_margins(method, derived, some.astype(np.float32))))
+        if margin <= LEAST_MARGIN:
             return 1.0
         cosines = some @ means.T
         cosines[np.arange(len(some)), np.arange(len(some))] = -1.0
@@ -89,11 +94,14 @@ class Calibration:
         Share of every answer that is spread evenly over the classes.
     own : ndarray of shape (n,)
         The probabilities, sorted; empty where nothing can be held out.
+    likelihood : Likelihood or None
+        What lets the temperature follow a change; None where nothing is held out, or samples are not kept.
     """
 
     temperature: float
     floor: float
     own: Doubles
+    likelihood: Likelihood | None = None
 
     @classmethod
     def of(cls, method: ScoringMethod, derived: Any, records: Records, fixed: float | None = None) -> Calibration:
@@ -102,14 +110,32 @@ class Calibration:
         floor = _floor(n)
         if len(records.counts) == 1 or not n:
             return cls(1.0, floor, np.empty(0))
-        found = held_out_scores(method, derived, records)
-        known = cls(calibrated_temperature(method, derived, records, found, fixed), floor, np.empty(0))
+        found, most = _held_out_scores(method, derived, records)
+        prior = TemperaturePrior()
+        if fixed is not None and not len(found.samples.rows) and method.uses_texts(derived):
+            return cls(fixed, floor, np.empty(0))
+        centre = prior.centre(method, derived, records)
+        fitted = fit_temperature(found, centre, prior)
+        temperature = _with_own(fitted, fixed, len(found.samples.rows))
+        known = cls(temperature, floor, np.empty(0))
         own = known.probabilities(found.scores)[found.samples.each, found.samples.own]
-        return replace(known, own=np.sort(own))
+        margins = partial(score_margins, method, derived)
+        held_out = HeldOut.of(found.samples, records, most)
+        likelihood = Likelihood.of(found, held_out, fitted, (prior.strength, centre), margins)
+        return cls(temperature, floor, np.sort(own), likelihood)
 
-    def after(self, changes: Changes) -> Calibration:
-        """Return the calibration after a few changes: the floor follows the number of samples, the rest stays."""
-        return replace(self, floor=_floor(int(changes.after.counts.sum())))
+    def after(self, changes: Changes, method: ScoringMethod, derived: Any, fixed: float | None) -> Calibration | None:
+        """Return the calibration after a few changes; None if it has to be fitted anew."""
+        records = changes.after
+        floor = _floor(int(records.counts.sum()))
+        if self.likelihood is None:
+            return replace(self, floor=floor)
+        found = self.likelihood.after(method, derived, changes)
+        if found is None:
+            return None
+        temperature = _with_own(found.temperature, fixed, len(found.values))
+        own = found.chances(temperature, floor, len(records.counts))
+        return Calibration(temperature, floor, own, found)
 
     @classmethod
     def known(cls, temperature: float, own: Doubles, records: Records) -> Calibration:
@@ -140,6 +166,13 @@ class Calibration:
         return np.asarray(chosen)
 
 
+def _with_own(fitted: float, fixed: float | None, held_out: int) -> float:
+    """Return the temperature between the fitted one and that of the method, if it has its own."""
+    if fixed is None:
+        return fitted
+    return float(fitted * (fixed / fitted) ** (1.0 / (1.0 + (_MANY / max(held_out, 1)) ** 2)))
+
+
 def _floor(n: int) -> float:
     """Return the share of an answer of n samples that is spread evenly."""
     return 1.0 / (2.0 * (n + 1.0))
@@ -152,10 +185,8 @@ def calibrated_temperature(
     prior = TemperaturePrior()
     if fixed is not None and not len(found.samples.rows) and method.uses_texts(derived):
         return fixed
-    temperature = fit_temperature(found, prior.centre(method, derived, records), prior)
-    if fixed is not None:
-        temperature *= (fixed / temperature) ** (1.0 / (1.0 + (_MANY / max(len(found.samples.rows), 1)) ** 2))
-    return temperature
+    fitted = fit_temperature(found, prior.centre(method, derived, records), prior)
+    return _with_own(fitted, fixed, len(found.samples.rows))
 
 
 def fit_temperature(found: HeldOutScores, centre: float, prior: TemperaturePrior) -> float:
@@ -176,10 +207,11 @@ def _smallest(loss: Callable[[float], float]) -> float:
     return smallest(loss, -_WIDEST, _WIDEST, tolerance=_CLOSE)
 
 
-def held_out_scores(method: ScoringMethod, derived: Any, records: Records) -> HeldOutScores:
-    """Hold out as many samples as the method can afford."""
-    everything, columns = Selection.of(records), np.arange(len(records.counts))
-    rows = spread_rows(records, columns, _HELD_OUT)
-    if len(rows) and not leaves_out_quickly(method, derived, records, everything.at(rows[:1])):
-        rows = spread_rows(records, columns, _DERIVED_AGAIN)
-    return score_held_out(method, derived, records, everything.at(rows))
+def _held_out_scores(method: ScoringMethod, derived: Any, records: Records) -> tuple[HeldOutScores, int]:
+    """Hold out as many samples as the method can afford; return their scores, and how many there may be."""
+    columns, most = np.arange(len(records.counts)), held_out_limit(len(records.counts))
+    samples = spread(records, columns, most)
+    if len(samples.rows) and not leaves_out_quickly(method, derived, records, samples.at(np.arange(1))):
+        most = _DERIVED_AGAIN
+        samples = spread(records, columns, most)
+    return score_held_out(method, derived, records, samples), most

@@ -33,7 +33,10 @@ def calibration_of(method: CalibratedMethod, snapshot: Snapshot) -> Calibration:
     def fit() -> Calibration:
         return Calibration.of(method, snapshot.value, snapshot.records, method.fixed_temperature)
 
-    return carried(snapshot, "calibration", fit, Calibration.after)
+    def after(known: Calibration, changes: Changes) -> Calibration | None:
+        return known.after(changes, method, snapshot.value, method.fixed_temperature)
+
+    return carried(snapshot, "calibration", fit, after)
 
 
 def familiarity_of(snapshot: Snapshot) -> Familiarity:

@@ -19,6 +19,18 @@ from hycal.state.selection import Selection
 from hycal.state.steps import Step
 from hycal.validation import Doubles, Floats
 
+_MOST_HELD_OUT, _LEAST_HELD_OUT = 1000, 100  # samples
+_MOST_SCORES = 10_000_000  # of all held-out samples: some arrays of as many numbers are made
+
+
+def held_out_limit(classes: int) -> int:
+    """Return how many samples are held out at most of a model of so many classes.
+
+    >>> held_out_limit(10_000), held_out_limit(40_000), held_out_limit(1_000_000)
+    (1000, 250, 100)
+    """
+    return max(min(_MOST_HELD_OUT, _MOST_SCORES // classes), _LEAST_HELD_OUT)
+
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores:
@@ -73,7 +85,7 @@ def score_held_out(method: ScoringMethod, derived: Any, records: Records, sample
         scores[several] = fast
     slow = samples.each if fast is None else np.flatnonzero(samples.counts == 1)
     for position in slow:
-        scores[position] = _scores_without(method, records, samples.at(np.array([position])), derived)
+        scores[position] = scores_without(method, records, samples.at(np.array([position])), derived)
     return HeldOutScores(samples, scores)
 
 
@@ -101,7 +113,7 @@ def score_held_out_by_value(
         yield score_held_out(other, other.derive(records, None), records, samples).scores
 
 
-def _scores_without(method: ScoringMethod, records: Records, sample: Selection, previous: Any = None) -> Doubles:
+def scores_without(method: ScoringMethod, records: Records, sample: Selection, previous: Any = None) -> Doubles:
     """Return the scores of one sample by the model derived again without it; `previous` may speed that up."""
     label = records.labels[int(sample.own[0])]
     fewer = records.remove(Step({label: sample.X}, None, {}))

@@ -86,7 +86,9 @@ class _Loss:
         return np.ones(len(self.own))
 
 
-def fit_weights(evidence: npt.NDArray[np.floating], own: npt.NDArray[np.intp], penalty: Penalty) -> Doubles:
+def fit_weights(
+    evidence: npt.NDArray[np.floating], own: npt.NDArray[np.intp], penalty: Penalty, start: Doubles | None = None
+) -> Doubles:
     """Return the weights of evidence that make the right answers most likely, each at least 1/1000 of its centre.
 
     Parameters
@@ -96,6 +98,8 @@ def fit_weights(evidence: npt.NDArray[np.floating], own: npt.NDArray[np.intp], p
         Column of the right answer of each row.
     penalty : Penalty
         Where weights go without data, and how strongly.
+    start : ndarray of shape (J,), optional
+        Weights near the result, such as those before a few samples changed; fewer steps lead to the same.
 
     Examples
     --------
@@ -108,7 +112,7 @@ def fit_weights(evidence: npt.NDArray[np.floating], own: npt.NDArray[np.intp], p
     """
     E = evidence.astype(np.float64)
     E -= E.max(axis=2, keepdims=True)
-    loss, w = _Loss(E, own, penalty), penalty.centre.copy()
+    loss, w = _Loss(E, own, penalty), penalty.centre.copy() if start is None else start
     value, P = loss(w)
     for _ in range(_MOST_STEPS):
         step = loss.newton_step(w, P)

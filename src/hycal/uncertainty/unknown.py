@@ -24,10 +24,10 @@ from hycal.state.changes import Changes
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread_rows
 from hycal.uncertainty.covariance_measures import CovarianceMeasures
+from hycal.uncertainty.leave_one_out import held_out_limit
 from hycal.uncertainty.near_duplicates import Distinct
 from hycal.validation import Doubles, Floats
 
-HELD_OUT = 1000  # samples
 _LEAST_SPREAD = 1e-9
 _COMMON = 0.44  # of the cosine with the mean of all classes, where classes have many samples
 _MANY = 10.0  # held-out samples below a quantile at which it counts as much as that of Student's t
@@ -106,7 +106,7 @@ class Familiarity:
             raise HyCalError("No class has images yet, so no image can be called known or unknown. Learn images first.")
         distinct = Distinct.of(learned)
         records = distinct.records
-        rows = spread_rows(records, np.arange(len(records.counts)), HELD_OUT)
+        rows = spread_rows(records, np.arange(len(records.counts)), held_out_limit(len(records.counts)))
         known, familiarity = cls.fitted(records, Selection.of(records, rows), most=most)
         return replace(known, held_out=np.sort(familiarity), distinct=distinct)
 

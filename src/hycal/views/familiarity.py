@@ -10,8 +10,9 @@ from hycal.state.records import ClassRecord, Records
 from hycal.state.samples import ClassSamples
 from hycal.state.selection import Selection, spread_rows
 from hycal.state.snapshot import Snapshot
+from hycal.uncertainty.leave_one_out import held_out_limit
 from hycal.uncertainty.near_duplicates import duplicate_groups
-from hycal.uncertainty.unknown import HELD_OUT, Familiarity, lowest_familiarity
+from hycal.uncertainty.unknown import Familiarity, lowest_familiarity
 from hycal.validation import Doubles, Floats
 from hycal.views.models import ViewModels
 
@@ -47,7 +48,8 @@ class ViewFamiliarity:
         records = _distinct(models.records.seen)
         views = [(view, models.weights.shared[at]) for at, view in enumerate(models.views) if view is not None]
         parts, weights = tuple(view.part for view, _ in views), np.array([weight for _, weight in views])
-        samples = Selection.of(records, spread_rows(records, np.arange(len(records.counts)), HELD_OUT))
+        rows = spread_rows(records, np.arange(len(records.counts)), held_out_limit(len(records.counts)))
+        samples = Selection.of(records, rows)
         tables = [records.view(part) for part in parts]
         chosen = samples.at(np.flatnonzero(_in_every_view(records, tables, parts, samples)))
         known, found = [], np.zeros(len(chosen.rows))
