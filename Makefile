@@ -97,7 +97,7 @@ dist:  ## wheel and sdist in dist/: built, checked, their size bounded, the whee
 	.venv-dist/$(SCRIPTS)/python tools/dist.py
 
 container:  ## the steps of deploy/Dockerfile in an empty folder, with the wheel of make dist; the server tried there
-	$(PYTHON) tools/container.py
+	$(PYTHON) -m tools.container
 
 NODE_PACKAGES := .node
 

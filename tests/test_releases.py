@@ -11,19 +11,11 @@ import pytest
 import yaml
 
 from hycal import __version__
+from tools import container
 
 ROOT = Path(__file__).resolve().parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
-
-
-@pytest.fixture
-def container(monkeypatch):
-    """The program that carries out the Dockerfile."""
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    import container
-
-    return container
 
 
 def test_one_version_everywhere():
@@ -90,7 +82,7 @@ def test_the_documents_name_targets_that_there_are():
             assert set(words.split()) <= TARGETS, (document.name, words)
 
 
-def test_the_container_is_slim_has_no_root_and_is_watched(container):
+def test_the_container_is_slim_has_no_root_and_is_watched():
     found = container.steps(container.DOCKERFILE.read_text())
     names = [name for name, _ in found]
     assert [name for name in names if not hasattr(container.Image, f"do_{name.lower()}")] == []
@@ -116,7 +108,7 @@ def test_the_container_is_slim_has_no_root_and_is_watched(container):
         (("ADD", "http://x y"), "does not know"),
     ],
 )
-def test_steps_that_are_not_carried_out(container, tmp_path, step, reason):
+def test_steps_that_are_not_carried_out(tmp_path, step, reason):
     with pytest.raises(SystemExit, match=reason):
         container.Image(tmp_path, folder="/").carry_out(*step)
 

@@ -1,6 +1,6 @@
 """Carry out the steps of deploy/Dockerfile in an empty folder, where no container engine runs, and try the result.
 
-    python tools/container.py
+    python -m tools.container
 
 It reads the Dockerfile itself: an environment of Python in the folder stands for the base image, absolute paths lie
 below the folder, `RUN` is carried out with the wheel of `make dist`, and `CMD` and `HEALTHCHECK` as the user that the
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import smoke
+from tools import smoke
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"

@@ -52,4 +52,6 @@ def test_many_steps_end_in_the_records_of_one(variant):
         learn(many, [step]).predict(stream.queries[:1])
     one = learn(VARIANTS[variant].with_parameters(), stream.steps)
     assert all(many.records_.by_label[label].samples == one.records_.by_label[label].samples for label in stream.labels)
-    np.testing.assert_array_equal(many.refresh().decision_function(stream.queries), one.decision_function(stream.queries))
+    np.testing.assert_array_equal(
+        many.refresh().decision_function(stream.queries), one.decision_function(stream.queries)
+    )
