@@ -58,6 +58,11 @@ class CardFacts:
         Answers to the learned images by models without them; None where they are not known, or cannot be.
     test : Score or None
         Right answers on images that were kept for testing.
+
+    Examples
+    --------
+    >>> CardFacts("roses", "cc-by-4.0").judged is None
+    True
     """
 
     name: str
@@ -74,7 +79,16 @@ def judge(state: State) -> CrossValidation | None:
 
 
 def model_card(state: State, facts: CardFacts) -> str:
-    """Return the card of a model as Markdown below front matter in YAML; `state` is the model as it is shared."""
+    """Return the card of a model as Markdown below front matter in YAML; `state` is the model as it is shared.
+
+    >>> import numpy as np
+    >>> from hycal.project import Arrival, Example, Space, empty_state
+    >>> from hycal.project.changes import learn
+    >>> arrival = Arrival("flower/rose", Example(np.array([1.0, 0.0], np.float32), name="1.jpg"))
+    >>> state, _ = learn(empty_state(Space("mine", None, 2), has_text=False), [arrival])
+    >>> model_card(state, CardFacts("roses", "mit")).startswith("---")
+    True
+    """
     if not state.labels:
         raise HyCalError("The model has no classes yet, so there is nothing to share. Learn a folder first.")
     front = "".join(f"{key}: {_yaml(value)}\n" for key, value in _front_matter(state, facts).items())

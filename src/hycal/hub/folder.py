@@ -19,7 +19,21 @@ FILES = (MODEL, CARD, CONFIG)
 
 
 def save_folder(state: State, folder: Path, facts: CardFacts) -> Path:
-    """Write a model with its card to a new folder, all of it or nothing; return the folder."""
+    """Write a model with its card to a new folder, all of it or nothing; return the folder.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hycal.hub import FILES
+    >>> from hycal.project import Arrival, Example, Space, empty_state
+    >>> from hycal.project.changes import learn
+    >>> arrival = Arrival("flower/rose", Example(np.array([1.0, 0.0], np.float32), name="1.jpg"))
+    >>> state, _ = learn(empty_state(Space("mine", None, 2), has_text=False), [arrival])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     saved = save_folder(state, Path(folder) / "roses", CardFacts("roses", "mit"))
+    ...     sorted(path.name for path in saved.iterdir()) == sorted(FILES)
+    True
+    """
     card = model_card(state, facts)
     if folder.exists():
         raise HyCalError(f"{folder} exists, so nothing was written. Choose another folder, or remove it.")
@@ -51,7 +65,13 @@ def _config(state: State) -> dict[str, Any]:
 
 
 def open_folder(folder: Path) -> State:
-    """Return the model in a folder; only the model file is read, every claim of it is checked, nothing is executed."""
+    """Return the model in a folder; only the model file is read, every claim of it is checked, nothing is executed.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     open_folder(Path(folder))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    hycal.errors.HyCalError: ... has no model.safetensors; expected a folder that `hycal hub save` wrote.
+    """
     path = folder / MODEL
     if not path.is_file():
         raise HyCalError(f"{folder} has no {MODEL}; expected a folder that `hycal hub save` wrote.")

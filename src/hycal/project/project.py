@@ -128,7 +128,23 @@ class Project(StateFile):
 
 
 class ReadOnlyProject(Project):
-    """A project that this object never changes, nor any file beside it; it follows what other programs change."""
+    """A project that this object never changes, nor any file beside it; it follows what other programs change.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hycal import HyCalError
+    >>> from hycal.project import Space, empty_state
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.hycal"
+    ...     _ = Project.create(path, empty_state(Space("builtin", None, 512), has_text=False))
+    ...     try:
+    ...         ReadOnlyProject(path).undo()
+    ...     except HyCalError as error:
+    ...         print(str(error).partition(",")[0])
+    model.hycal is open to be read only
+    """
 
     def change(self, step: Callable[[State], tuple[State, T]], *, whole: bool = False) -> NoReturn:
         """Refuse the change."""
