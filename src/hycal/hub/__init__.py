@@ -2,6 +2,9 @@
 
 `commands` imports it; it uses `project` and below.
 It never speaks to the network unless it is told to push or fetch, and never sends more than the files of the folder.
+
+>>> FILES
+('model.safetensors', 'README.md', 'config.json')
 """
 
 from hycal.hub.card import CardFacts, model_card

@@ -58,6 +58,12 @@ class CardFacts:
         Answers to the learned images by models without them; None where they are not known, or cannot be.
     test : Score or None
         Right answers on images that were kept for testing.
+
+    Examples
+    --------
+    >>> from hycal.project.evaluation import Score
+    >>> CardFacts("pets", "mit", test=Score(9, 10)).test.accuracy
+    0.9
     """
 
     name: str
@@ -74,7 +80,18 @@ def judge(state: State) -> CrossValidation | None:
 
 
 def model_card(state: State, facts: CardFacts) -> str:
-    """Return the card of a model as Markdown below front matter in YAML; `state` is the model as it is shared."""
+    """Return the card of a model as Markdown below front matter in YAML; `state` is the model as it is shared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hycal.project import Arrival, Example, Space, empty_state
+    >>> from hycal.project.changes import learn
+    >>> pets = [Arrival("pets/cat", Example(np.float32([1, 0]))), Arrival("pets/dog", Example(np.float32([0, 1])))]
+    >>> state, receipt = learn(empty_state(Space("none", None, 2), has_text=False), pets)
+    >>> model_card(state, CardFacts("pets", "mit")).splitlines()[1:3]
+    ['license: "mit"', 'library_name: "hycal"']
+    """
     if not state.labels:
         raise HyCalError("The model has no classes yet, so there is nothing to share. Learn a folder first.")
     front = "".join(f"{key}: {_yaml(value)}\n" for key, value in _front_matter(state, facts).items())

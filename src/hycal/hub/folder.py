@@ -19,7 +19,20 @@ FILES = (MODEL, CARD, CONFIG)
 
 
 def save_folder(state: State, folder: Path, facts: CardFacts) -> Path:
-    """Write a model with its card to a new folder, all of it or nothing; return the folder."""
+    """Write a model with its card to a new folder, all of it or nothing; return the folder.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hycal.project import Arrival, Example, Space, empty_state
+    >>> from hycal.project.changes import learn
+    >>> pets = [Arrival("pets/cat", Example(np.float32([1, 0]))), Arrival("pets/dog", Example(np.float32([0, 1])))]
+    >>> state, receipt = learn(empty_state(Space("none", None, 2), has_text=False), pets)
+    >>> with tempfile.TemporaryDirectory() as room:
+    ...     folder = save_folder(state, Path(room) / "pets", CardFacts("pets", "mit"))
+    ...     sorted(file.name for file in folder.iterdir()), open_folder(folder).labels
+    (['README.md', 'config.json', 'model.safetensors'], ('pets/cat', 'pets/dog'))
+    """
     card = model_card(state, facts)
     if folder.exists():
         raise HyCalError(f"{folder} exists, so nothing was written. Choose another folder, or remove it.")
@@ -51,7 +64,14 @@ def _config(state: State) -> dict[str, Any]:
 
 
 def open_folder(folder: Path) -> State:
-    """Return the model in a folder; only the model file is read, every claim of it is checked, nothing is executed."""
+    """Return the model in a folder; only the model file is read, every claim of it is checked, nothing is executed.
+
+    Examples
+    --------
+    >>> open_folder(Path("nowhere"))
+    Traceback (most recent call last):
+    hycal.errors.HyCalError: nowhere has no model.safetensors; expected a folder that `hycal hub save` wrote.
+    """
     path = folder / MODEL
     if not path.is_file():
         raise HyCalError(f"{folder} has no {MODEL}; expected a folder that `hycal hub save` wrote.")

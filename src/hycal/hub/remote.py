@@ -26,6 +26,12 @@ def push(folder: Path, repository: str, *, public: bool = False) -> str:
         "OWNER/NAME".
     public : bool
         Whether a new repository may be seen by everyone; one that exists stays as it is.
+
+    Examples
+    --------
+    >>> push(Path("pets"), "pets")  # "me/pets" would do
+    Traceback (most recent call last):
+    hycal.errors.HyCalError: 'pets' is neither a folder nor a repository of the hub; expected OWNER/NAME.
     """
     check_repository(repository)
     api = _hub().HfApi(library_name="hycal")
@@ -44,7 +50,14 @@ def push(folder: Path, repository: str, *, public: bool = False) -> str:
 
 
 def fetch(repository: str, *, revision: str | None = None) -> Path:
-    """Return a local folder with the files of a model on the hub; other files of the repository are not fetched."""
+    """Return a local folder with the files of a model on the hub; other files of the repository are not fetched.
+
+    Examples
+    --------
+    >>> fetch("pets")  # "me/pets" would do
+    Traceback (most recent call last):
+    hycal.errors.HyCalError: 'pets' is neither a folder nor a repository of the hub; expected OWNER/NAME.
+    """
     check_repository(repository)
     hub = _hub()
     try:

@@ -128,7 +128,18 @@ class Project(StateFile):
 
 
 class ReadOnlyProject(Project):
-    """A project that this object never changes, nor any file beside it; it follows what other programs change."""
+    """A project that this object never changes, nor any file beside it; it follows what other programs change.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from hycal.project import Space, empty_state
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +ELLIPSIS
+    ...     project = Project.create(f"{folder}/pets.hycal", empty_state(Space("none", None, 3), has_text=False))
+    ...     ReadOnlyProject(project.path).forget("pets/dog")
+    Traceback (most recent call last):
+    hycal.errors.ReadOnlyError: pets.hycal is open to be read only, so nothing was changed. ...
+    """
 
     def change(self, step: Callable[[State], tuple[State, T]], *, whole: bool = False) -> NoReturn:
         """Refuse the change."""
