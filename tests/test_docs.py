@@ -53,6 +53,14 @@ def test_every_name_and_path_in_a_document_is_there(document):
         assert "your_" in path or (ROOT / path).exists(), path
 
 
+def test_every_document_that_help_and_messages_name_is_there():
+    places = [path for folder in ("src", "examples", "deploy", "benchmarks") for path in (ROOT / folder).rglob("*")]
+    for path in places:
+        if path.suffix in (".py", ".md", ".toml", ".html", ".js", ".yaml"):
+            for name in re.findall(r"\bdocs/[\w/-]+\.(?:md|json)", path.read_text(encoding="utf-8")):
+                assert (ROOT / name).exists(), f"{path} names {name}"
+
+
 def test_every_discrepancy_has_one_row():
     text = (DOCS / "explanation" / "discrepancies.md").read_text()
     assert sorted(map(int, re.findall(r"^\| (\d+) \|", text, re.MULTILINE))) == list(range(1, 50))

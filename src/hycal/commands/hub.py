@@ -42,8 +42,8 @@ def save_command(
 ) -> None:
     """Write a folder as the hub has them: the model, a card that is made from it, and a small configuration.
 
-    The copy is sealed: it answers, learns and merges, and holds no image, thumbnail or file name (docs/seal.md).
-    With --open it has all of that, and no history. The card has the classes, the encoder, the accuracy with its
+    The copy is sealed: it answers, learns and merges, and holds no image, thumbnail or file name
+    (docs/explanation/seal.md). With --open it has all of that, and no history. The card has the classes, the encoder, the accuracy with its
     interval, the limits, and what the file holds. Nothing is sent anywhere.
 
     Example: hycal hub save photos.hycal photos-hub --licence mit --test photos/test

@@ -3,7 +3,6 @@
 `commands` imports it; it uses `project` and below.
 It never speaks to the network unless it is told to push or fetch, and never sends more than the files of the folder.
 
->>> from hycal.hub import FILES
 >>> FILES
 ('model.safetensors', 'README.md', 'config.json')
 """

@@ -61,8 +61,9 @@ class CardFacts:
 
     Examples
     --------
-    >>> CardFacts("roses", "cc-by-4.0").judged is None
-    True
+    >>> from hycal.project.evaluation import Score
+    >>> CardFacts("pets", "mit", test=Score(9, 10)).test.accuracy
+    0.9
     """
 
     name: str
@@ -81,13 +82,15 @@ def judge(state: State) -> CrossValidation | None:
 def model_card(state: State, facts: CardFacts) -> str:
     """Return the card of a model as Markdown below front matter in YAML; `state` is the model as it is shared.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from hycal.project import Arrival, Example, Space, empty_state
     >>> from hycal.project.changes import learn
-    >>> arrival = Arrival("flower/rose", Example(np.array([1.0, 0.0], np.float32), name="1.jpg"))
-    >>> state, _ = learn(empty_state(Space("mine", None, 2), has_text=False), [arrival])
-    >>> model_card(state, CardFacts("roses", "mit")).startswith("---")
-    True
+    >>> pets = [Arrival("pets/cat", Example(np.float32([1, 0]))), Arrival("pets/dog", Example(np.float32([0, 1])))]
+    >>> state, receipt = learn(empty_state(Space("none", None, 2), has_text=False), pets)
+    >>> model_card(state, CardFacts("pets", "mit")).splitlines()[1:3]
+    ['license: "mit"', 'library_name: "hycal"']
     """
     if not state.labels:
         raise HyCalError("The model has no classes yet, so there is nothing to share. Learn a folder first.")

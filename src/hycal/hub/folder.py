@@ -24,15 +24,14 @@ def save_folder(state: State, folder: Path, facts: CardFacts) -> Path:
     Examples
     --------
     >>> import numpy as np
-    >>> from hycal.hub import FILES
     >>> from hycal.project import Arrival, Example, Space, empty_state
     >>> from hycal.project.changes import learn
-    >>> arrival = Arrival("flower/rose", Example(np.array([1.0, 0.0], np.float32), name="1.jpg"))
-    >>> state, _ = learn(empty_state(Space("mine", None, 2), has_text=False), [arrival])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     saved = save_folder(state, Path(folder) / "roses", CardFacts("roses", "mit"))
-    ...     sorted(path.name for path in saved.iterdir()) == sorted(FILES)
-    True
+    >>> pets = [Arrival("pets/cat", Example(np.float32([1, 0]))), Arrival("pets/dog", Example(np.float32([0, 1])))]
+    >>> state, receipt = learn(empty_state(Space("none", None, 2), has_text=False), pets)
+    >>> with tempfile.TemporaryDirectory() as room:
+    ...     folder = save_folder(state, Path(room) / "pets", CardFacts("pets", "mit"))
+    ...     sorted(file.name for file in folder.iterdir()), open_folder(folder).labels
+    (['README.md', 'config.json', 'model.safetensors'], ('pets/cat', 'pets/dog'))
     """
     card = model_card(state, facts)
     if folder.exists():
@@ -67,10 +66,11 @@ def _config(state: State) -> dict[str, Any]:
 def open_folder(folder: Path) -> State:
     """Return the model in a folder; only the model file is read, every claim of it is checked, nothing is executed.
 
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     open_folder(Path(folder))  # doctest: +ELLIPSIS
+    Examples
+    --------
+    >>> open_folder(Path("nowhere"))
     Traceback (most recent call last):
-    hycal.errors.HyCalError: ... has no model.safetensors; expected a folder that `hycal hub save` wrote.
+    hycal.errors.HyCalError: nowhere has no model.safetensors; expected a folder that `hycal hub save` wrote.
     """
     path = folder / MODEL
     if not path.is_file():

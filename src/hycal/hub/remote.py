@@ -29,9 +29,9 @@ def push(folder: Path, repository: str, *, public: bool = False) -> str:
 
     Examples
     --------
-    >>> push(Path("roses"), "roses")
+    >>> push(Path("pets"), "pets")  # "me/pets" would do
     Traceback (most recent call last):
-    hycal.errors.HyCalError: 'roses' is neither a folder nor a repository of the hub; expected OWNER/NAME.
+    hycal.errors.HyCalError: 'pets' is neither a folder nor a repository of the hub; expected OWNER/NAME.
     """
     check_repository(repository)
     api = _hub().HfApi(library_name="hycal")
@@ -52,9 +52,11 @@ def push(folder: Path, repository: str, *, public: bool = False) -> str:
 def fetch(repository: str, *, revision: str | None = None) -> Path:
     """Return a local folder with the files of a model on the hub; other files of the repository are not fetched.
 
-    >>> fetch("../roses")
+    Examples
+    --------
+    >>> fetch("pets")  # "me/pets" would do
     Traceback (most recent call last):
-    hycal.errors.HyCalError: '../roses' is neither a folder nor a repository of the hub; expected OWNER/NAME.
+    hycal.errors.HyCalError: 'pets' is neither a folder nor a repository of the hub; expected OWNER/NAME.
     """
     check_repository(repository)
     hub = _hub()

@@ -133,17 +133,12 @@ class ReadOnlyProject(Project):
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
-    >>> from hycal import HyCalError
     >>> from hycal.project import Space, empty_state
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "model.hycal"
-    ...     _ = Project.create(path, empty_state(Space("builtin", None, 512), has_text=False))
-    ...     try:
-    ...         ReadOnlyProject(path).undo()
-    ...     except HyCalError as error:
-    ...         print(str(error).partition(",")[0])
-    model.hycal is open to be read only
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +ELLIPSIS
+    ...     project = Project.create(f"{folder}/pets.hycal", empty_state(Space("none", None, 3), has_text=False))
+    ...     ReadOnlyProject(project.path).forget("pets/dog")
+    Traceback (most recent call last):
+    hycal.errors.ReadOnlyError: pets.hycal is open to be read only, so nothing was changed. ...
     """
 
     def change(self, step: Callable[[State], tuple[State, T]], *, whole: bool = False) -> NoReturn:
