@@ -208,7 +208,7 @@ def test_parameters_come_from_setting_profile_and_label() -> None:
     assert parse_variant("RanPAC").parameters(setting, text=True)["n_components"] == 1024
     assert parse_variant("RanPAC:official").parameters(setting, text=True)["n_components"] == 10000
     assert parse_variant("HyCal:official[alpha=3]").parameters(setting, text=False) == {
-        **METHODS["HyCal"]().get_params(),
+        **METHODS["HyCal"]().stored_parameters,
         "alpha": 3,
         "beta": 5,
         "rule": "released",

@@ -48,12 +48,12 @@ def learned_of(classifier, classes=None):
 def dense_of(classifier, queries, classes=None):
     """The dense definition on what `classifier` has learned."""
     samples, texts, learned = learned_of(classifier, classes)
-    return dense_scores(queries, samples, texts, learned=learned, **classifier.get_params())
+    return dense_scores(queries, samples, texts, learned=learned, **classifier.stored_parameters)
 
 
 def tolerance(classifier, queries, classes=None):
     """What float32 may differ from the dense definition: more where a score multiplies the rounding of distances."""
-    rounding = condition(queries, *learned_of(classifier, classes), **classifier.get_params())
+    rounding = condition(queries, *learned_of(classifier, classes), **classifier.stored_parameters)
     return 1e-4 + 20 * np.finfo(np.float32).eps * rounding
 
 

@@ -85,14 +85,14 @@ def test_undo_of_a_view_changes_what_embeds_images(tmp_path, monkeypatch):
     def loaded(state):
         return encoder_called(state.space.name), ""
 
-    monkeypatch.setattr("hycal.serve.service.encoder_or_reason", loaded)
+    monkeypatch.setattr("hycal.serve.service.encoder_if_any", loaded)
     undone = client.post("/api/undo").json()
     assert undone["after"] == alone and undone["info"]["views"] == {} and service.width == 48
     redone = client.post("/api/redo").json()
     assert redone["info"]["encoder"] == "colours+tiny-1" and service.width == 60
     answer = client.post("/api/classify", files=files(picture("red", 9))).json()["answers"][0]
     assert answer["candidates"][0]["label"] == "colour/red"
-    monkeypatch.setattr("hycal.serve.service.encoder_or_reason", lambda state: (None, "It is not installed."))
+    monkeypatch.setattr("hycal.serve.service.encoder_if_any", lambda state: (None, "It is not installed."))
     assert not client.post("/api/undo").json()["info"]["can_embed"]
 
 

@@ -62,7 +62,7 @@ def test_equal_models_are_equal_files(model, path, tmp_path):
 def test_golden_files_of_every_version_load(version):
     loaded = load(GOLDEN / f"model-v{version}.safetensors")
     expected = json.loads((GOLDEN / f"model-v{version}.json").read_text())
-    assert loaded.get_params() == expected["parameters"]
+    assert loaded.stored_parameters == expected["parameters"]
     assert loaded.classes_.tolist() == expected["classes"]
     assert loaded.counts_.tolist() == expected["counts"]
     assert loaded.domains_.tolist() == expected["domains"]
