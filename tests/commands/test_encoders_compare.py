@@ -49,7 +49,9 @@ def test_what_newcomers_try(learned, photos, tmp_path):
     (tmp_path / "no.hycal").write_bytes(b"no model")
     hycal_error("encoders", "compare", tmp_path / "no.hycal")
     moved = hycal_error("encoders", "compare", learned.path, *TWO)
-    assert "Name the folder that was learned" in moved
+    assert "Name the folder that was learned: --images" in moved
+    hycal("seal", learned.path, "--out", tmp_path / "sealed.hycal")
+    assert "This model is sealed" in hycal_error("encoders", "compare", tmp_path / "sealed.hycal", *TWO)
 
 
 def test_embed_averages_an_image_and_its_mirror_image(photos, tmp_path):

@@ -195,6 +195,17 @@ def test_a_pile_is_seen_by_both_encoders(photos, tmp_path, command):
     assert same["images"] == 12
 
 
+def test_what_several_views_cannot_do_is_told(photos, tmp_path):
+    model = tmp_path / "both.hycal"
+    hycal("learn", model, photos / "learn", "--encoder", BOTH, "-q")
+    assert "hycal views MODEL --drop ENCODER" in hycal_error("seal", model, "--out", tmp_path / "sealed.hycal")
+    assert "by --open" in hycal_error("hub", "save", model, tmp_path / "hub")
+    exported = hycal_error("export", model, "--onnx", tmp_path / "m.onnx", "--with-encoder")
+    assert f"The encoder builtin+{CLIP} is not one ONNX graph" in exported
+    said = hycal("methods", model, "-q")
+    assert said.count("takes embeddings of one encoder") < 4  # methods with the same reason share a line
+
+
 def _first(photos) -> str:
     return min(path.name for path in (photos / "learn" / "texture" / "banded").iterdir())
 
@@ -206,9 +217,9 @@ def _first(photos) -> str:
         (["--add", BOTH], "Add one after the other"),
         (["--add", "builtin", "--drop", "builtin"], "exclude each other"),
         (["--images", "."], "--add ENCODER"),
-        (["--drop", CLIP], "It has no other, so there is none to drop"),
+        (["--drop", CLIP], "the model has one view, builtin, and needs it"),
         (["--add", CLIP, "--images", "nowhere"], "nowhere"),
-        (["--add", "builtin"], "no image got the view builtin"),
+        (["--add", "builtin"], "every image has the view builtin already"),
     ],
 )
 def test_mistakes_are_told_and_change_nothing(photos, tmp_path, arguments, said):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hycal.encoders import catalog, installation
-from hycal.encoders.catalog import find_encoder, list_encoders
+from hycal.encoders.catalog import find_encoder, find_parts, list_encoders
 from hycal.encoders.files import layouts, locate
 from hycal.encoders.golden import embed_golden
 from hycal.encoders.installation import install
@@ -55,6 +55,8 @@ def test_names_are_unique() -> None:
 def test_unknown_name_offers_the_nearest() -> None:
     with pytest.raises(HyCalError, match=r"no encoder 'clip-vitb16'.*Did you mean 'clip-vit-b16'\?"):
         find_encoder("clip-vitb16")
+    with pytest.raises(HyCalError, match="is empty"):
+        find_parts("builtin+")
 
 
 @pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.kind != "bundled"], ids=lambda spec: spec.name)

@@ -122,7 +122,7 @@ def test_operators_of_another_version_are_converted(model, version):
 def test_a_graph_that_cannot_be_part_of_another_is_refused(model, tower, reason):
     with pytest.raises(HyCalError, match=reason):
         onnx_head(model, tower)
-    with pytest.raises(HyCalError, match="is no ONNX graph"):
+    with pytest.raises(HyCalError, match="is not one ONNX graph"):
         exportable(ColourEncoder())
 
 

@@ -19,6 +19,7 @@ from hycal.commands._options import Cluster, Force, NewEncoder, Quiet
 from hycal.commands._output import (
     embedding_progress,
     plain,
+    plural,
     print_line,
     print_table,
     progress,
@@ -304,4 +305,5 @@ def _print_summary(console: Console, summary: Summary, out: Path, seconds: float
     for where, count in summary.shortages.items():
         line = f"{where}: {count} classes have fewer images than shots"
         print_line(console, line, label="short", style="yellow", separator=" ")
-    print_line(console, f"{summary.computed} runs in {seconds:.1f} s, {summary.known} known already; results in {out}")
+    ran = f"{plural(summary.computed, 'run')} in {seconds:.1f} s"
+    print_line(console, f"{ran}, {summary.known} known already; results in {out}")

@@ -43,8 +43,8 @@ def save_command(
     """Write a folder as the hub has them: the model, a card that is made from it, and a small configuration.
 
     The copy is sealed: it answers, learns and merges, and holds no image, thumbnail or file name
-    (docs/explanation/seal.md). With --open it has all of that, and no history. The card has the classes, the encoder, the accuracy with its
-    interval, the limits, and what the file holds. Nothing is sent anywhere.
+    (docs/explanation/seal.md). With --open it has all of that, and no history. The card has the classes, the encoder,
+    the accuracy with its interval, the limits, and what the file holds. Nothing is sent anywhere.
 
     Example: hycal hub save photos.hycal photos-hub --licence mit --test photos/test
     """
@@ -130,9 +130,9 @@ def _prepared(
         judged = judge(state)
     if whole or state.sealed:
         shared = state.with_history((), version=0)  # undo would show what was forgotten
-    elif not state.classifier.sealing.keeps:
+    elif not (sealing := state.classifier.scorer.sealing).keeps:
         raise HyCalError(
-            f"{type(state.classifier).__name__} cannot be sealed: {state.classifier.sealing.reason}. Share it with all "
+            f"{type(state.classifier).__name__} cannot be sealed: {sealing.reason}. Share it with all "
             "its images by --open, or change the method: hycal remake."
         )
     else:

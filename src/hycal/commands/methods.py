@@ -155,9 +155,12 @@ def _show(model: Path, own: str, found: list[Trial]) -> None:
             estimate, right = trial.judged.estimate(), f"{trial.left_out.accuracy:.1%}"
             table.add_row(plain(name), right, f"{estimate.low:.0%} to {estimate.high:.0%}", f"{trial.seconds:.1f}")
     print_table(table)
+    reasons: dict[str, list[str]] = {}
     for trial in found:
         if trial.problem:
-            print_line(console, trial.problem, label=f"{trial.method} not tried", style="yellow")
+            reasons.setdefault(trial.problem.removeprefix(f"{trial.method} "), []).append(trial.method)
+    for reason, names in reasons.items():
+        print_line(console, reason, label=f"{', '.join(names)} not tried", style="yellow")
     if found[0].judged is None:
         return
     print_line(console, f"{found[0].left_out.total:,} learned images were judged")

@@ -175,4 +175,5 @@ def _rows(
 def _lacking_note(names: list[str], view: str) -> str:
     shown = ", ".join(names[:_NAMES_SHOWN])
     more = f", ... and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
-    return f"{plural(len(names), 'image')} not found, without the view {view}: {shown}{more}"
+    found = f"{plural(len(names), 'image')} not found, without the view {view}: {shown}{more}"
+    return f"{found}; to add it to them: --add again with --images FOLDER"

@@ -151,6 +151,10 @@ def find_encoder(name: str) -> EncoderSpec:
         return replace(specs[plain], name=f"{plain}{AUGMENTED_BY}{how}", augmentation=AUGMENTATIONS[how])
     if plain in specs:
         raise HyCalError(f"There is no augmentation {how!r} in {name!r}; expected one of {', '.join(AUGMENTATIONS)}.")
+    if not name:
+        raise HyCalError(
+            'A name of an encoder is empty; expected one of `hycal encoders list`, or several joined by "+".'
+        )
     near = difflib.get_close_matches(name, specs, n=1)
     guess = f" Did you mean {near[0]!r}?" if near else ""
     raise HyCalError(f"There is no encoder {name!r}; expected one of {', '.join(specs)}.{guess}")

@@ -33,7 +33,11 @@ class ImageTower(Protocol):
 def exportable(encoder: object) -> ImageTower:
     """Return `encoder` if it has a graph; an encoder of another package may have none."""
     if not isinstance(encoder, ImageTower):
-        raise HyCalError(f"The encoder {type(encoder).__name__} is no ONNX graph. Export without --with-encoder.")
+        name = getattr(encoder, "name", type(encoder).__name__)
+        raise HyCalError(
+            f"The encoder {name} is not one ONNX graph: it joins several, or is of another package. Export without "
+            "--with-encoder."
+        )
     return encoder
 
 

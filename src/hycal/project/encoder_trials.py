@@ -24,6 +24,7 @@ from hycal.project.inputs import LabelledImage
 from hycal.project.methods import empty_state, is_beyond_chance
 from hycal.project.space import Space
 from hycal.project.state import State
+from hycal.state.sealed import refuse
 from hycal.uncertainty.cross_validation import Estimate, cross_validate
 from hycal.validation import Floats, Label
 
@@ -45,12 +46,14 @@ def sample_learned(state: State, sources: Iterable[ImageSource]) -> Sample:
 
     Sources that cannot be read are left out, and so are classes with one image.
     """
+    if state.sealed:
+        refuse("tell which images it learned")
     counts = {label: len(state.classes[label].examples) for label in state.labels}
     sample = _sample(((source, None) for source in sources), counts, state.label_of)
     if len(set(sample.labels.values())) < 2:
         raise HyCalError(
             "Too few of these images were learned by the model to compare encoders on them; expected two images of two "
-            "classes at least. Name the folder that was learned."
+            "classes at least. Name the folder that was learned: --images FOLDER."
         )
     return sample
 

@@ -123,7 +123,8 @@ def add_view(
     wanted = images_without(state, part)
     new = {key: row for key, row in rows.items() if key in wanted}
     if not new:
-        return state, unchanged(state, "view", f"no image got the view {part.name}")
+        why = f"no image got the view {part.name}" if wanted else f"every image has the view {part.name} already"
+        return state, unchanged(state, "view", why)
     space = _with(state.space, part)
     columns = space.columns[[own.name for own in space.parts].index(part.name)]
 
@@ -148,8 +149,9 @@ def drop_view(state: State, name: str) -> Change:
     at, parts = _place(state, name), state.space.parts
     if at is None or state.space.views is None:
         listed = " and ".join(filter(None, (part.name for part in parts))) or "unnamed"
-        only = " It has no other, so there is none to drop." if len(parts) == 1 else ""
-        raise HyCalError(f"The model has the view{'s' if len(parts) > 1 else ''} {listed}; asked for {name!r}.{only}")
+        if len(parts) == 1:
+            raise HyCalError(f"{name} cannot be dropped: the model has one view, {listed}, and needs it.")
+        raise HyCalError(f"The model has no view {name!r}; it has {listed}. Name one of these.")
     space = Space.joined(part for number, part in enumerate(parts) if number != at)
     changes = _moved(state, space, lambda example, moved: moved, lambda label, moved: moved)
     alone = sum(not example.row.any() for class_ in changes.values() for example in class_.examples)

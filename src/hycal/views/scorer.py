@@ -90,7 +90,10 @@ class ViewScorer:
     @property
     def sealing(self) -> Sealing:
         """A model of views cannot be sealed yet."""
-        return Sealing(reason="every view would have to be sealed on its own, and the weights of views kept")
+        return Sealing(
+            reason="it has several views, each of which would have to be sealed on its own (`hycal views MODEL --drop "
+            "ENCODER` leaves one)"
+        )
 
     def with_parameters(self, **changes: Any) -> ViewScorer:
         """Return the same of other parameters."""
