@@ -286,3 +286,12 @@ def test_a_model_with_views_is_one_of_the_library(project):
         reference.partial_fit(rows[chosen], [own[row] for row in chosen], domain=domain)
     assert plain.views == (5, 12)
     np.testing.assert_allclose(plain.decision_function(rows), reference.decision_function(rows), rtol=1e-5, atol=1e-5)
+
+
+def test_the_card_of_a_model_with_views_has_its_accuracy(project):
+    from hycal.hub.card import CardFacts, judge, model_card
+
+    project.add_view(AUX, all_rows(project.state, AUX))
+    judged = judge(project.state)
+    assert judged is not None and judged.estimate().total
+    assert "learned images, each held out in turn" in model_card(project.state, CardFacts("pets", judged=judged))
