@@ -68,6 +68,16 @@ def assert_same_answers(one, other, *, atol=1e-4):
     np.testing.assert_allclose(found, scores, atol=atol * np.abs(scores).max())
 
 
+@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize("name", SEALABLE)
+def test_classes_without_any_scatter_are_sealed(name, copies):
+    """One image of each class, or the same one again: there are degrees of freedom or none, and no scatter."""
+    firsts = [np.unique(step.y, return_index=True)[1].tolist() * copies for step in FIRST.steps]
+    single = replace(FIRST, steps=tuple(map(lambda step, rows: step.rows(rows), FIRST.steps, firsts)))
+    model = learned(name, single)
+    assert_same_answers(model, model.seal())
+
+
 @pytest.mark.parametrize("name", SEALABLE)
 def test_a_sealed_model_answers_as_before(name):
     model = learned(name, FIRST)
@@ -332,6 +342,13 @@ MALFORMED = {
     "means wider than embeddings": lambda m, t: t.update(
         {"sealed.centres": t["sealed.means"]}
         | {name: np.tile(t[name], 2) for name in ("sealed.means", "sealed.factors", "sealed.spreads")}
+    ),
+    "views, which cannot be sealed": lambda m, t: (
+        m["parameters"].update(views=[1, t["samples"].shape[1] - 1]),
+        t.update(texts=t["samples"], has_text=0 * t["has_text"]),
+    ),
+    "embeddings of another width": lambda m, t: t.update(
+        samples=np.zeros((0, 3), np.float32), texts=np.zeros((0, 3), np.float32), has_text=0 * t["has_text"]
     ),
     "a group too few": lambda m, t: m["sealed"]["groups"].pop(),
 }

@@ -89,8 +89,12 @@ class Sealable:
 
     def check_sealed(self, table: SealedRecords) -> None:
         """Refuse a sealed table that the method cannot use: one that it never made."""
-        if table.keeps != self.sealing.keeps:
-            raise HyCalError(f"It keeps the {table.keeps} of samples, and {self} needs their {self.sealing.keeps}.")
+        model: Any = self
+        sealing = model.scorer.sealing
+        if not sealing.keeps:
+            raise HyCalError(f"It is sealed, and {self} cannot be: {sealing.reason}.")
+        if table.keeps != sealing.keeps:
+            raise HyCalError(f"It keeps the {table.keeps} of samples, and {self} needs their {sealing.keeps}.")
         wide = self.seal_rows(np.eye(1, table.width, dtype=np.float32), table.ordered[0].text).shape[1]
         if table.means.shape[1] != wide:
             raise HyCalError(f"Its means are {table.means.shape[1]} numbers wide, and those of {self} are {wide}.")

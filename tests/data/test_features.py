@@ -18,6 +18,7 @@ from safetensors.numpy import save_file
 from hycal import NCM, HyCalError
 from hycal.data import features as loading
 from hycal.data.embedded import EmbeddedDomain
+from hycal.data.features.tensors import check_own_numbers
 from hycal.datasets import load_features, load_xd8
 
 SAVED = Path(__file__).parents[1] / "golden" / "datasets-5.2"
@@ -194,6 +195,12 @@ def test_columns_of_other_names_are_named(tmp_path: Path, texture: EmbeddedDomai
         ({"features": np.ones((3, 2))}, "known as labels"),
         ({"features": np.ones((3, 2)), "labels": [0, 1]}, r"'labels' has shape \(2,\); expected \(3,\)"),
         ({"features": np.ones((3, 2)), "labels": [0.5, 1, 1]}, "labels are of type float64; expected whole numbers"),
+        ({"features": np.ones((3, 2)), "labels": [0, 1, np.inf]}, "labels are of type float64; expected whole numbers"),
+        ({"features": np.ones((0, 2)), "labels": np.zeros(0, int)}, "has no labelled rows"),
+        (
+            {"features": np.ones((4, 2)), "labels": [0] * 4, "domain": list("aabb"), "class_names": np.array(5)},
+            "test_x is",
+        ),
         ({"features": np.full((3, 2), np.nan), "labels": [0, 0, 0]}, "row 0 is not finite"),
         ({"features": np.ones((4, 2)), "labels": list("aabb"), "split": ["train", "x", "test", "x"]}, "the split 'x'"),
         (
@@ -237,6 +244,47 @@ def test_a_dataset_that_points_elsewhere_is_refused(tmp_path: Path) -> None:
     (folder / "state.json").write_text('{"_data_files": [], "_indices_data_files": [{"filename": "x"}]}')
     with pytest.raises(HyCalError, match="flatten_indices"):
         load_features(folder)
+
+
+@pytest.mark.parametrize("values", [[0, 1, 2, 3], [0, -1, 0, 0], [0.0, 1.0, 0.0, 1.0], [2**62] * 4])
+@pytest.mark.parametrize("column", ["split", "domain"])
+def test_numbers_that_are_no_places_in_a_claimed_list_are_refused(
+    tmp_path: Path, column: str, values: list[float]
+) -> None:
+    features = {column: {"_type": "ClassLabel", "names": ["train", "test"]}}
+    claim = {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
+    table = pa.table({"features": [[1.0, 0.0]] * 4, "labels": [0, 0, 1, 1], column: values})
+    pq.write_table(table.replace_schema_metadata(claim), tmp_path / "x.parquet")
+    with pytest.raises(HyCalError, match="expected places in a list of 2 names"):
+        load_features(tmp_path)
+
+
+def test_shards_whose_labels_do_not_fit_their_lists_are_refused(tmp_path: Path) -> None:
+    for number, names in enumerate((["owl"], ["tit"])):
+        claim = {"info": {"features": {"labels": {"_type": "ClassLabel", "names": names}}}}
+        table = pa.table({"features": [[1.0, 0.0]] * 2, "labels": [0, 1]})
+        table = table.replace_schema_metadata({b"huggingface": json.dumps(claim).encode()})
+        pq.write_table(table, tmp_path / f"train-0000{number}-of-00002.parquet")
+    with pytest.raises(HyCalError, match="do not fit together: it goes from 0 to 1"):
+        load_features(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"no JSON", b"[" * 100_000, b"\xff\xfe", b"[]", b'{"splits": 5}'])
+def test_a_list_of_splits_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "dataset_dict.json").write_bytes(content)
+    with pytest.raises(HyCalError, match="does not list splits"):
+        load_features(tmp_path)
+
+
+def test_a_tensor_that_claims_more_numbers_than_it_has_is_refused() -> None:
+    """In a torch file, four bytes can be a matrix of any size: its strides are a claim of the file."""
+    check_own_numbers("x", np.ones((3, 4), np.float32).T)
+    check_own_numbers("x", np.ones((0, 4), np.float32))
+    for shape in ((10**7, 10**6), (4, 4)):
+        with pytest.raises(ValueError, match="save a contiguous tensor"):
+            check_own_numbers(
+                "x", np.lib.stride_tricks.as_strided(np.ones(8, np.float32), shape, (0, 4 * (shape[0] < 9)))
+            )
 
 
 def test_what_would_fill_the_memory_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

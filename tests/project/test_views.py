@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hycal import HierarchicalHyCal, HyCalError, load
 from hycal.errors import ModelFileError, MovedOnError
 from hycal.project import Arrival, Example, Project, Space, empty_state
+from hycal.project.advice import advise
 from hycal.project.answers import answer
 from hycal.project.diff import compare
 from hycal.project.views import images_without, views_of
@@ -286,3 +287,53 @@ def test_a_model_with_views_is_one_of_the_library(project):
         reference.partial_fit(rows[chosen], [own[row] for row in chosen], domain=domain)
     assert plain.views == (5, 12)
     np.testing.assert_allclose(plain.decision_function(rows), reference.decision_function(rows), rtol=1e-5, atol=1e-5)
+
+
+def test_the_card_of_a_model_with_views_has_its_accuracy(tmp_path):
+    from hycal.hub.card import CardFacts, judge, model_card
+
+    project = pets_and_cars(tmp_path / "p.hycal", method="NCM")
+    rows = all_rows(project.state, AUX)  # noise, which the weights of views leave out; the cosine of all rows does not
+    project.add_view(AUX, rows)
+    judged, expected = judge(project.state), advise(project.state)
+    assert judged is not None and expected is not None
+    assert judged.estimate() == expected.estimate
+    assert "learned images, each held out in turn" in model_card(project.state, CardFacts("pets", judged=judged))
+
+
+def _half_of_the_classes(undo, tensors):
+    undo["shelves"] = undo["shelves"][:1]
+
+
+def _rows_of_other_lengths(undo, tensors):
+    tensors["project.retired_samples"] *= np.float32(5.0)
+
+
+def _another_width(undo, tensors):
+    undo["space"] = ["tiny", "tiny-space", 99]
+
+
+def _rows_of_two_widths(undo, tensors):
+    tensors["project.retired_samples.widths"][0] = 2
+
+
+def _views_of_no_space(undo, tensors):
+    undo["method"][1]["views"] = [5, 7]
+
+
+@pytest.mark.parametrize(
+    "forge", [_half_of_the_classes, _rows_of_other_lengths, _another_width, _rows_of_two_widths, _views_of_no_space]
+)
+def test_forged_undo_data_changes_nothing(project, forge):
+    """Whoever forges a file can also forge its hashes, so these do not protect it."""
+    from hycal.project import reversals
+    from hycal.project.file import project_content, state_of
+    from hycal.storage.model_file import Content
+
+    project.add_view(AUX, all_rows(project.state, AUX))
+    content = project_content(project.state)
+    tensors = {name: array.copy() for name, array in content.tensors.items()}
+    forge(content.manifest["project"]["history"][-1]["undo"], tensors)
+    state = state_of(Content(content.manifest, tensors))
+    with pytest.raises(ModelFileError, match="undo data"):
+        reversals.undo(state)

@@ -171,6 +171,25 @@ def test_unknown_and_sets_and_tuning() -> None:
     assert learn(NCM(views=VIEWS), one.steps).tune().views == VIEWS
 
 
+def test_what_is_known_is_finite_where_few_samples_have_all_views() -> None:
+    """One sample with both views has no deviation; a view of texts alone has no samples to compare with."""
+    one = stream()
+    X, y = np.concatenate([step.X for step in one.steps]), [label for step in one.steps for label in step.y]
+    lacking = without_view(X, 0)
+    lacking[0] = X[0]
+    model = NCM(views=VIEWS).fit(lacking, y)
+    assert np.isfinite(model.familiarity(one.queries)).all()
+    with pytest.raises(HyCalError, match="none can be held out"):
+        model.unknown(one.queries)
+    fusing = HyCal(views=VIEWS)
+    for step in one.steps:
+        fusing.partial_fit(without_view(step.X, 0), step.y, domain=step.domain, text=step.text)
+    assert fusing.snapshot().value.views[0] is None or not fusing.snapshot().value.views[0].table.counts.any()
+    assert np.isfinite(fusing.familiarity(one.queries)).all() and fusing.unknown(one.queries).shape == (
+        len(one.queries),
+    )
+
+
 def test_errors_say_what_to_do() -> None:
     one = stream()
     model = learn(HierarchicalHyCal(views=VIEWS), one.steps)

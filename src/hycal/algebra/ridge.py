@@ -34,7 +34,7 @@ _ROUNDING = 10.0 * np.finfo(np.float64).eps  # of the trace: a ridge below this 
 def gram_matrix(size: int, blocks: Iterable[Doubles]) -> Doubles:
     """Return the lower triangle of the sum of B'B over (k, size) blocks B, in Fortran order, zero above."""
     total: Doubles = np.zeros((size, size), order="F")
-    for block in blocks:
+    for block in (block for block in blocks if block.size):  # BLAS takes no empty matrix
         transposed = np.ascontiguousarray(block).T  # in Fortran order without a copy
         total = dsyrk(1.0, transposed, beta=1.0, c=total, trans=0, lower=1, overwrite_c=1)
     return total

@@ -76,7 +76,7 @@ def judge(state: State) -> CrossValidation | None:
     """Return what `CardFacts.judged` wants, of a model that is not sealed and has two classes at least."""
     if state.sealed or len(state.labels) < 2:
         return None
-    return cross_validate(state.classifier, state.classifier.records_)
+    return cross_validate(state.classifier.scorer, state.classifier.records_)
 
 
 def model_card(state: State, facts: CardFacts) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from hycal.errors import HyCalError, MovedOnError
 from hycal.project.changes import Change, Receipt, changed, describe_counts, forget, size_of
 from hycal.project.lookup import Target, find, look_up
@@ -20,6 +22,7 @@ from hycal.project.state import (
     now,
 )
 from hycal.state.sealed import refuse
+from hycal.storage.checks import expect, unit_matrix
 
 
 def undo(state: State, *, expected: str | None = None, when: str = "") -> Change:
@@ -33,6 +36,7 @@ def undo(state: State, *, expected: str | None = None, when: str = "") -> Change
     if entry is None or entry.undo is None:
         raise HyCalError("There is nothing to undo: no change was made yet, or the undo data is gone.")
     _check_expected(entry, expected, "undo")
+    _check_data(state, entry.undo)
     earlier = state.with_classes(
         entry.undo.classes, memo=entry.undo.memo, method=entry.undo.method, space=entry.undo.space
     )
@@ -62,6 +66,7 @@ def redo(state: State, *, expected: str | None = None) -> Change:
     _check_expected(entry, expected, "redo")
     counts = {label: size_of(class_) for label, class_ in entry.undo.classes.items()}
     back = entry.undo
+    _check_data(state, back)
     following, receipt = changed(
         state, back.classes, "redo", entry.what, counts, memo=back.memo, method=back.method, space=back.space
     )
@@ -76,6 +81,19 @@ def _check_expected(entry: HistoryEntry, expected: str | None, action: str) -> N
             f"The next {action} would take back {entry.id} ({entry.action}: {entry.what}), not {expected}, so nothing "
             "was taken back. Look at the history: it was taken back already, or the model was changed since."
         )
+
+
+def _check_data(state: State, back: Undo) -> None:
+    """Refuse undo data that a forged file may have: rows that do not fit the space would end in a file nobody reads."""
+    space, method = back.space or state.space, back.method or state.classifier
+    classes = [class_ for class_ in back.classes.values() if class_ is not None]
+    rows = [example.row for class_ in classes for example in class_.examples]
+    rows += [class_.text for class_ in classes if class_.text is not None]
+    whole = back.space is None or state.classes.keys() <= back.classes.keys()
+    expect(whole and method.views == space.views, "undo data of every class, with the views of its space")
+    expect(all(row.shape == (space.dimension,) for row in rows), f"undo data of {space.dimension} numbers in a row")
+    if rows:
+        unit_matrix(np.stack(rows), "undo data", views=space.views)
 
 
 def _noted(

@@ -44,14 +44,19 @@ class ViewFamiliarity:
 
     @classmethod
     def of(cls, models: ViewModels) -> ViewFamiliarity:
-        """Measure held-out samples in each view; near-duplicates, by all views together, count once."""
+        """Measure held-out samples in each view; near-duplicates, by all views together, count once.
+
+        A view that has texts and no samples measures nothing. One sample alone has no deviation: none is held out then.
+        """
         records = _distinct(models.records.seen)
-        views = [(view, models.weights.shared[at]) for at, view in enumerate(models.views) if view is not None]
+        weighed = zip(models.views, models.weights.shared, strict=True)
+        views = [(view, weight) for view, weight in weighed if view is not None and view.table.counts.any()]
         parts, weights = tuple(view.part for view, _ in views), np.array([weight for _, weight in views])
         rows = spread_rows(records, np.arange(len(records.counts)), held_out_limit(len(records.counts)))
         samples = Selection.of(records, rows)
         tables = [records.view(part) for part in parts]
-        chosen = samples.at(np.flatnonzero(_in_every_view(records, tables, parts, samples)))
+        usable = np.flatnonzero(_in_every_view(records, tables, parts, samples))
+        chosen = samples.at(usable if len(usable) > 1 else usable[:0])
         known, found = [], np.zeros(len(chosen.rows))
         for part, table, weight in zip(parts, tables, weights / weights.sum(), strict=True):
             places = np.cumsum(records.stacked()[:, part].any(axis=1)) - 1

@@ -89,8 +89,10 @@ def _read(sources: Mapping[str, Sequence[Source]], chosen: Mapping[str, str]) ->
                 pieces.setdefault(own.domain, []).append(own)
         where = ", ".join(str(source.path) for source in files)
         if len(pieces) > 1 and "class_names" in extras:  # of all domains together, so that no one has all of them
-            named = tuple(map(str, extras.pop("class_names").tolist()))
+            named = tuple(map(str, np.ravel(extras.pop("class_names")).tolist()))
             pieces = {key: [replace(part, names=named) for part in parts] for key, parts in pieces.items()}
+        if not pieces:
+            raise HyCalError(f"{where} has no labelled rows; expected features with a label each.")
         for domain, parts in pieces.items():
             if domain in domains:
                 raise HyCalError(f"{where}: the domain {domain!r} is in another file, too. Pass or keep one of them.")

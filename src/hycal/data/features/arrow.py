@@ -99,7 +99,10 @@ def _json(path: Path) -> dict[str, Any]:
 
 def split_folders(folder: Path) -> list[str]:
     """Return the splits of a saved `DatasetDict`, each of which has a folder of its name."""
-    splits = _json(folder / SPLITS).get("splits")
+    try:
+        splits = _json(folder / SPLITS).get("splits")
+    except (ValueError, RecursionError):  # no JSON, or nested without end
+        splits = None
     if not isinstance(splits, list) or any(not isinstance(one, str) or Path(one).name != one for one in splits):
         raise HyCalError(f"{folder / SPLITS} does not list splits. Save the dataset again with save_to_disk.")
     return splits

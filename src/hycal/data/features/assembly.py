@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.data.features.columns import Array, Piece, join_coded
+from hycal.data.features.columns import Array, Piece, check_places, join_coded
 from hycal.data.samples import Split
 from hycal.errors import HyCalError
 
@@ -91,14 +91,16 @@ def _coded(piece: Piece, where: str) -> tuple[list[str], npt.NDArray[np.intp]]:
     assert piece.y is not None
     values, places = np.unique(piece.y, return_inverse=True)
     if piece.names:
-        if values.dtype.kind not in "iu" or values[0] < 0 or values[-1] >= len(piece.names):
-            raise HyCalError(
-                f"{where}: labels go to {values[-1]}; expected places in a list of {len(piece.names)} names."
-            )
+        try:
+            check_places(values, piece.names)
+        except ValueError as error:
+            raise HyCalError(f"{where} has no sound labels: {error}. Make it again.") from None
         words = [piece.names[value] for value in values.tolist()]
     elif values.dtype.kind == "U":
         words = values.tolist()
-    elif values.dtype.kind in "iu" or (values.dtype.kind == "f" and np.array_equal(values, np.round(values))):
+    elif values.dtype.kind in "iu" or (
+        values.dtype.kind == "f" and np.isfinite(values).all() and np.array_equal(values, np.round(values))
+    ):
         words = [str(int(value)) for value in values.tolist()]
     else:
         raise HyCalError(f"{where}: labels are of type {values.dtype}; expected whole numbers or names.")

@@ -152,8 +152,11 @@ def _pieces_of_table(columns: Columns, parts: Mapping[str, str], where: str) -> 
                 f"row of {parts[FEATURES]!r}."
             )
     unlabelled = y == "" if y.dtype.kind == "U" else np.zeros(rows, dtype=np.bool_)
-    splits, split_names = _coded(columns, parts.get(SPLIT), rows)
-    domains, domain_names = _coded(columns, parts.get(DOMAIN), rows)
+    try:
+        splits, split_names = _coded(columns, parts.get(SPLIT), rows)
+        domains, domain_names = _coded(columns, parts.get(DOMAIN), rows)
+    except ValueError as error:
+        raise HyCalError(f"{where} has no sound split or domain: {error}. Make it again.") from None
     known = [_known_split(name, where) for name in split_names]
     group = domains * len(known) + splits
     rows_of = np.argsort(group, kind="stable")
@@ -167,7 +170,7 @@ def _coded(columns: Columns, name: str | None, rows: int) -> tuple[Array, tuple[
     if name is None:
         return np.zeros(rows, dtype=np.intp), ("",)
     if name in columns.names:
-        return columns.arrays[name], columns.names[name]
+        return check_places(columns.arrays[name], columns.names[name]), columns.names[name]
     values, places = np.unique(columns.arrays[name], return_inverse=True)
     return places, tuple(str(value) for value in values)
 
@@ -185,8 +188,17 @@ def join_coded(parts: Sequence[tuple[Array, tuple[str, ...]]]) -> tuple[Array, t
         raise ValueError("its files have names in a column that others have numbers in")
     names = sorted({name for one in lists for name in one})
     place = {name: number for number, name in enumerate(names)}
-    joined = [np.array([place[name] for name in own], dtype=np.intp)[array] for array, own in parts]
+    joined = [np.array([place[name] for name in own], dtype=np.intp)[check_places(array, own)] for array, own in parts]
     return np.concatenate(joined), tuple(names)
+
+
+def check_places(values: Array, names: Sequence[str]) -> Array:
+    """Return numbers that are places in a list of names; a file may claim a list that its numbers do not fit."""
+    if len(values) and (values.dtype.kind not in "iu" or values.min() < 0 or values.max() >= len(names)):
+        raise ValueError(
+            f"it goes from {values.min()} to {values.max()}; expected places in a list of {len(names)} names"
+        )
+    return values
 
 
 def _known_split(name: str, where: str) -> Split:

@@ -83,7 +83,9 @@ def _array(torch: Any, name: str, value: Any) -> Array:
     if isinstance(value, torch.Tensor):
         if value.layout is not torch.strided or value.is_quantized or value.is_complex():
             raise ValueError(f"{name!r} is not a dense tensor of real numbers")
-        plain: Array = (value.float() if value.dtype is torch.bfloat16 else value).detach().numpy()
+        short = value.dtype is torch.bfloat16  # which NumPy does not know
+        check_own_numbers(name, (value.detach().view(torch.int16) if short else value.detach()).numpy())
+        plain: Array = (value.float() if short else value).detach().numpy()
         return plain
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
         return np.array(value, dtype=np.str_)
@@ -92,3 +94,15 @@ def _array(torch: Any, name: str, value: Any) -> Array:
     if isinstance(value, str | int | float):
         return np.array(value)
     raise ValueError(f"{name!r} is a {type(value).__name__}; expected a tensor or a list of names")
+
+
+def check_own_numbers(name: str, array: Array) -> None:
+    """Refuse an array whose numbers share memory: a few bytes of a file can claim to be a matrix of any size.
+
+    >>> check_own_numbers("x", np.broadcast_to(np.float32(1.0), (10**9, 512)))
+    Traceback (most recent call last):
+    ValueError: 'x' claims 2,048,000,000,000 bytes and has 4; save a contiguous tensor
+    """
+    low, high = np.lib.array_utils.byte_bounds(array)
+    if array.nbytes > high - low:
+        raise ValueError(f"{name!r} claims {array.nbytes:,} bytes and has {high - low:,}; save a contiguous tensor")
