@@ -27,10 +27,10 @@ from hycal.storage import model_file
 from hycal.storage.atomic import check_replaceable
 from hycal.storage.codec import content_of, rounded
 from hycal.uncertainty.calibration import Calibration
-from hycal.uncertainty.carried import calibration_of, familiarity_of
+from hycal.uncertainty.carried import calibration_of
 from hycal.uncertainty.leave_one_out import HeldOutScores, leaves_out_quickly, score_held_out
 from hycal.uncertainty.tuning import choose_parameters
-from hycal.uncertainty.unknown import Familiarity, check_share, rejected
+from hycal.uncertainty.unknown import check_share, rejected
 from hycal.validation import (
     Doubles,
     Floats,
@@ -43,7 +43,6 @@ from hycal.validation import (
     check_samples,
     check_text,
 )
-from hycal.views.familiarity import ViewFamiliarity, view_familiarity_of
 from hycal.views.scorer import Viewed
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
@@ -331,11 +330,6 @@ class IncrementalClassifier(Viewed, Sealable, Method):
     def temperature_(self) -> float:
         """What scores are divided by in `predict_proba`: fitted to held-out samples, with a prior."""
         return self.calibration_.temperature
-
-    @property
-    def familiarity_(self) -> Familiarity | ViewFamiliarity:
-        """The measure of how well queries fit the learned classes, and its thresholds."""
-        return (familiarity_of if self.views is None else view_familiarity_of)(self.snapshot())
 
     def save(self, path: str | PathLike[str], *, precision: str = "single") -> None:
         """Write the model to `path`, or over a model that is there; `load` reads it. "half" rounds to three digits."""

@@ -21,8 +21,8 @@ from hycal.project.encoder import encoder_space
 from hycal.project.encoder_trials import (
     EncoderTrial,
     Judged,
-    Sample,
     SampleRows,
+    TrialSample,
     join,
     judge,
     recommend,
@@ -62,7 +62,7 @@ def measure_encoders(
     return [try_encoder(state, embedded.space, embedded.rows) for embedded in found]
 
 
-def embed_sample(sample: Sample, name: str, choice: EncoderChoice, *, quiet: bool) -> SampleRows:
+def embed_sample(sample: TrialSample, name: str, choice: EncoderChoice, *, quiet: bool) -> SampleRows:
     """Return a sample embedded by the encoder `name`, through the cache, and the time that one image takes."""
     from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
 
@@ -73,7 +73,7 @@ def embed_sample(sample: Sample, name: str, choice: EncoderChoice, *, quiet: boo
     return SampleRows(space, rows, seconds_for_each(encoder, sample.sources.values()))
 
 
-def sample_of(source: Path, images: Path | None) -> tuple[Sample, State | None]:
+def sample_of(source: Path, images: Path | None) -> tuple[TrialSample, State | None]:
     """Return a sample of the images in a folder, or of those that a model learned, and the model if it is one.
 
     Learned images are looked for in `images`, or where their names lead from this folder and from that of the model.
@@ -91,7 +91,7 @@ def sample_of(source: Path, images: Path | None) -> tuple[Sample, State | None]:
 
 
 def compare(
-    sample: Sample, state: State | None, names: Sequence[str], choice: EncoderChoice, *, quiet: bool
+    sample: TrialSample, state: State | None, names: Sequence[str], choice: EncoderChoice, *, quiet: bool
 ) -> tuple[list[Judged], list[str]]:
     """Judge each encoder and each pair on the same sample; also return what could not be tried, in sentences."""
     embedded, problems = [], []

@@ -71,6 +71,7 @@ def embed(
     Examples
     --------
     >>> import io
+    >>> from PIL import Image
     >>> from hycal.embedding import ImageBytes
     >>> from hycal.encoders import load_encoder
     >>> picture = io.BytesIO()

@@ -34,14 +34,14 @@ _TIMED = 5  # images
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class TrialSample:
     """A sample of labelled images, by content hash."""
 
     labels: Mapping[bytes, Label]
     sources: Mapping[bytes, ImageSource]
 
 
-def sample_learned(state: State, sources: Iterable[ImageSource]) -> Sample:
+def sample_learned(state: State, sources: Iterable[ImageSource]) -> TrialSample:
     """Return at most `SAMPLE` of the sources that the model has learned, evenly over its classes.
 
     Sources that cannot be read are left out, and so are classes with one image.
@@ -58,7 +58,7 @@ def sample_learned(state: State, sources: Iterable[ImageSource]) -> Sample:
     return sample
 
 
-def sample_labelled(images: Sequence[LabelledImage]) -> Sample:
+def sample_labelled(images: Sequence[LabelledImage]) -> TrialSample:
     """Return at most `SAMPLE` of labelled images, evenly over the classes; as `sample_learned`."""
     counts: dict[Label, int] = defaultdict(int)
     for image in images:
@@ -75,7 +75,7 @@ def sample_labelled(images: Sequence[LabelledImage]) -> Sample:
 
 def _sample(
     images: Iterable[tuple[ImageSource, Label | None]], counts: Mapping[Label, int], known: Mapping[bytes, Label]
-) -> Sample:
+) -> TrialSample:
     """Take images with their labels, or of `known` content, until each chosen class has its share."""
     classes = [label for label, count in counts.items() if count >= _FEWEST]
     most = SAMPLE // _FEWEST
@@ -96,7 +96,7 @@ def _sample(
             taken.add(key)
     usable = {label: images for label, images in found.items() if len(images) >= _FEWEST}
     labels = {key: label for label, images in usable.items() for key in images}
-    return Sample(labels, {key: source for images in usable.values() for key, source in images.items()})
+    return TrialSample(labels, {key: source for images in usable.values() for key, source in images.items()})
 
 
 @dataclass(frozen=True, eq=False)

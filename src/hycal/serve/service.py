@@ -30,7 +30,7 @@ from hycal.project.methods import Trial, empty_state, trials
 from hycal.serve.caches import CachedResult, RecentImages, mostly_unchanged, same_labels
 from hycal.serve.pile.images import ImagePile, PileLimits
 from hycal.uncertainty.unknown import rejected
-from hycal.validation import Floats, Label
+from hycal.validation import Floats
 
 MOST_REFITS = 300  # images, if leave-one-out fits one model for each
 
@@ -133,8 +133,9 @@ class Service:
         self._use(encoder, why_no_encoder)
         self._changing = threading.Lock()  # no image is learned while the encoder is replaced
         self._trying = threading.Lock()  # one method at a time is tried: it may take minutes
-        self._advice = CachedResult(_advice)
-        self._map = CachedResult(class_map)
+        #: Advice on a model; None if it has fewer than two classes, is sealed, or it would take too long.
+        self.advice = CachedResult(_advice)
+        self.map = CachedResult(class_map)  # the place of each class on the map
         # Probabilities use a cached calibration, refitted once over 10% of classes changed.
         self._calibration = CachedResult(lambda state: state.classifier.calibration_, valid=mostly_unchanged)
         self._familiarity = CachedResult(lambda state: state.classifier.familiarity_, valid=same_labels)
@@ -281,7 +282,7 @@ class Service:
         self.recent.drop(forgotten)
         self.pile.drop(forgotten)
         self.project.state.classifier.refresh()  # what it carries over from before knows them
-        for cached in (self._advice, self._map, self._calibration, self._familiarity):
+        for cached in (self.advice, self.map, self._calibration, self._familiarity):
             cached.clear(self.project.state.version)
         for tell in self.on_drop:
             tell(forgotten)
@@ -332,14 +333,6 @@ class Service:
         """Return the accuracy of a method on the images of a model, each judged by a model that never saw it."""
         with self._trying, one_blas_thread():
             return next(iter(trials(state, [METHODS.find(method).__name__])))
-
-    def advice(self, state: State) -> Advice | None:
-        """Return advice on a model; None if it has fewer than two classes, is sealed, or it would take too long."""
-        return self._advice(state)
-
-    def map(self, state: State) -> Mapping[Label, tuple[float, float]]:
-        """Return the place of each class on the map."""
-        return self._map(state)
 
 
 def _advice(state: State) -> Advice | None:

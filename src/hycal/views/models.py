@@ -110,16 +110,12 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class ViewModels:
-    """The models of all views, None for a view that no sample has, and the weights of their evidence.
-
-    `changed` counts the samples that changed since the weights were fitted.
-    """
+    """The models of all views, None for a view that no sample has, and the weights of their evidence."""
 
     records: Records
     groups: DomainColumns
     views: tuple[View | None, ...]
     weights: ViewWeights
-    changed: int = 0
 
     @cached_property
     def places(self) -> tuple[npt.NDArray[np.intp], ...]:

@@ -18,11 +18,13 @@ from hycal.errors import HyCalError
 from hycal.export.onnx_views import view_scores
 from hycal.parallel.threads import run_in_chunks
 from hycal.sealing import Sealing
-from hycal.state.changes import Changes, is_due
 from hycal.state.records import Records
 from hycal.state.selection import Selection
 from hycal.state.snapshot import Snapshot
+from hycal.uncertainty.carried import familiarity_of
+from hycal.uncertainty.unknown import Familiarity
 from hycal.validation import Doubles, Floats, view_slices
+from hycal.views.familiarity import ViewFamiliarity, view_familiarity_of
 from hycal.views.models import View, ViewModels, fit_models, leave_out_quickly
 from hycal.views.weights import DomainColumns
 
@@ -76,16 +78,13 @@ class ViewScorer:
 
     @property
     def rebuilt_because(self) -> str:
-        """Why every step fits the weights anew; the models of views follow changes as the method does."""
-        if self.method.fixed_temperature is None:
-            return "its scores have no scale of their own, so the weights of views are fitted at every step"
-        return str(self.method.rebuilt_because)
+        """Why a step is not as cheap as that of the method: the weights of views depend on all held-out samples."""
+        return "the weights of views are fitted at every step; the models of the views follow it"
 
     @property
     def kept_in_steps(self) -> str:
-        """What stays while few samples change: the weights of views, and what the method keeps in each."""
-        kept = "the weights of views" if self.method.fixed_temperature is not None else ""
-        return ", ".join(filter(None, (kept, self.method.kept_in_steps)))
+        """What the method keeps in each view while few samples change."""
+        return str(self.method.kept_in_steps)
 
     @property
     def sealing(self) -> Sealing:
@@ -121,14 +120,10 @@ class ViewScorer:
         return all(view is None or view.method.uses_texts(view.value) for view in derived.views)
 
     def derive(self, records: Records, previous: ViewModels | None) -> ViewModels:
-        """Return the models of all views: each follows a small change; weights stay until enough has changed."""
-        groups = DomainColumns.of(records.domains)
+        """Return the models of all views, each of which follows a small change, and weights for them."""
         before = [None] * len(self.parts) if previous is None else previous.views
         views = tuple(self._view(records, part, old) for part, old in zip(self.parts, before, strict=True))
-        changed = None if previous is None or self.rebuilt_because else _changed(previous, records)
-        if previous is None or changed is None:
-            return fit_models(records, groups, views)
-        return ViewModels(records, groups, views, previous.weights.named(groups.names), changed)
+        return fit_models(records, DomainColumns.of(records.domains), views)
 
     def _part(self, records: Records, part: slice) -> tuple[Any, Records]:
         """Return the method and the table of one view."""
@@ -199,15 +194,6 @@ class ViewScorer:
         return ScoreParts(scores, tuple(above), "evidence")
 
 
-def _changed(previous: ViewModels, records: Records) -> int | None:
-    """Return how many samples changed since the weights were fitted; None if they are to be fitted anew."""
-    changes = Changes.between(previous.records, records)
-    if not changes.few:
-        return None
-    changed = previous.changed + max(changes.samples, 1)
-    return None if is_due(changed, int(records.counts.sum())) else changed
-
-
 class Viewed:
     """What a method may say about views, and the part of a classifier that knows of them."""
 
@@ -229,6 +215,12 @@ class Viewed:
             raise AttributeError(f"{model} has one view, and no weights of views.")
         weights: Doubles = model.snapshot().value.sharpened.classes
         return weights
+
+    @property
+    def familiarity_(self) -> Familiarity | ViewFamiliarity:
+        """The measure of how well queries fit the learned classes, and its thresholds."""
+        model: Any = self
+        return (familiarity_of if self.views is None else view_familiarity_of)(model.snapshot())
 
     @property
     def stored_parameters(self) -> dict[str, Any]:

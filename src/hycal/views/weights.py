@@ -134,11 +134,6 @@ class ViewWeights:
         domains = _proven(D, groups.numbers[own], none.shared) if told else none.domains
         return cls(groups.names, classes, shared, domains)
 
-    def named(self, names: Sequence[str]) -> ViewWeights:
-        """Return the weights of these domains; one that is new has the weights of all."""
-        rows = dict(zip(self.names, self.classes, strict=True))
-        return replace(self, names=tuple(names), classes=np.stack([rows.get(name, self.shared) for name in names]))
-
     def scaled(self, gains: Doubles) -> ViewWeights:
         """Return the weights times those of each domain, (G,), and on average for telling domains."""
         return replace(self, classes=self.classes * gains[:, None], domains=self.domains * float(gains.mean()))
