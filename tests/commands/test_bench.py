@@ -30,7 +30,7 @@ def test_list_shows_every_setting_and_every_method() -> None:
 
 def test_run_says_what_ran_what_could_not_and_what_was_short(tmp_path: Path) -> None:
     ran = run_small(tmp_path)
-    assert "1 runs" in ran
+    assert "1 run in" in ran
     assert "ZeroShot needs text embeddings" in ran
     assert "3 classes have fewer images than shots" in ran
 
