@@ -107,11 +107,17 @@ class Spread:
         total = self.scatter + scatter
         return Spread(self.freedom + freedom, _of_scatter(total, self.freedom + freedom))
 
+    def plus_rows(self, rows: Doubles, freedom: int) -> Spread:
+        """Return the same with the scatter of rows added; no (D, D) matrix is built where rows are fewer."""
+        together = np.concatenate([self.factor.astype(np.float64), rows])
+        return Spread(self.freedom + freedom, factor_of(together, self.freedom + freedom))
+
 
 class Scatters:
     """Sums of scatters to add to the spreads of groups; a group without one takes none.
 
-    Deviations are collected until there are enough of them for one product.
+    Deviations are collected until there are enough of them for one product: as many as they are wide, where that is
+    much. Fewer need no (D, D) matrix.
     """
 
     def __init__(self, spreads: Mapping[str, Spread]) -> None:
@@ -125,7 +131,7 @@ class Scatters:
         if key in self._spreads:
             self._waiting[key].append(deviations)
             self._freedoms[key] += freedom
-            if sum(map(len, self._waiting[key])) >= _AT_ONCE:
+            if sum(map(len, self._waiting[key])) >= max(_AT_ONCE, deviations.shape[1]):
                 self._multiply(key)
 
     def _multiply(self, key: str) -> None:
@@ -135,10 +141,15 @@ class Scatters:
 
     def total(self) -> dict[str, Spread]:
         """Return the spreads with all that was added."""
+        few = {
+            key: self._spreads[key].plus_rows(np.concatenate(self._waiting.pop(key)), self._freedoms[key])
+            for key, rows in list(self._waiting.items())
+            if key not in self._sums and rows[0].shape[1] > _AT_ONCE
+        }
         for key in list(self._waiting):
             self._multiply(key)
         grown = {key: self._spreads[key].plus(scatter, self._freedoms[key]) for key, scatter in self._sums.items()}
-        return {**self._spreads, **grown}
+        return {**self._spreads, **few, **grown}
 
 
 def factor_of(rows: Doubles, most: int) -> Floats:
