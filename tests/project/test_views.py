@@ -183,7 +183,7 @@ def test_without_an_image_nothing_is_changed_and_what_cannot_have_views_says_so(
     project.add_view(AUX, all_rows(project.state, AUX))
     with pytest.raises(HyCalError, match="RanPAC takes embeddings of one encoder"):
         project.change_method("RanPAC")
-    with pytest.raises(HyCalError, match="has the views aux and tiny; asked for 'zoom'"):
+    with pytest.raises(HyCalError, match="has no view 'zoom'; it has aux and tiny"):
         project.drop_view("zoom")
 
 
