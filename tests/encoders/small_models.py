@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from safetensors.numpy import save_file
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from hycal.encoders import catalog
 from tests.encoders import small_clip
 
 WIDTH, LAYERS, HEADS = 128, 2, 2
@@ -208,3 +210,12 @@ def write_mobileclip(folder: Path) -> Path:
     save_file(mobileclip_tensors(), folder / "open_clip_model.safetensors", {"format": "pt"})
     small_clip.tokenizer().save(str(folder / "tokenizer.json"))
     return folder
+
+
+def use_small_widths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the entries of the table have the width of the small models."""
+    table = catalog._table()
+    for entry in table["encoder"]:
+        if entry["name"] in ("dinov2-b", "siglip2-b16"):
+            entry["dimension"] = WIDTH
+    monkeypatch.setattr(catalog, "_table", lambda: table)

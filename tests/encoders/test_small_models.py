@@ -28,12 +28,7 @@ WRITERS = {
 
 @pytest.fixture(autouse=True)
 def small_widths(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the entries have the width of the small models."""
-    table = catalog_module._table()
-    for entry in table["encoder"]:
-        if entry["name"] in ("dinov2-b", "siglip2-b16"):
-            entry["dimension"] = small_models.WIDTH
-    monkeypatch.setattr(catalog_module, "_table", lambda: table)
+    small_models.use_small_widths(monkeypatch)
 
 
 def pixels_of(encoder) -> np.ndarray:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hycal.encoders import catalog, load_encoder
+from hycal.encoders import load_encoder
 from hycal.encoders.golden import golden_images
 from tests.encoders import small_clip, small_models
 
@@ -52,22 +52,13 @@ def test_agrees_with_onnx(backend: str, activation: str, tmp_path: Path) -> None
     np.testing.assert_allclose(other.encode_texts(TEXTS), plain.encode_texts(TEXTS), atol=2e-5)
 
 
-def small_widths(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the entries have the width of the small models."""
-    table = catalog._table()
-    for entry in table["encoder"]:
-        if entry["name"] in ("dinov2-b", "siglip2-b16"):
-            entry["dimension"] = small_models.WIDTH
-    monkeypatch.setattr(catalog, "_table", lambda: table)
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("name", "writer"), [("dinov2-b", small_models.write_dinov2), ("siglip2-b16", small_models.write_siglip)]
 )
 def test_other_models_of_transformers(name: str, writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers", reason="needs transformers: run `make test-torch`")
-    small_widths(monkeypatch)
+    small_models.use_small_widths(monkeypatch)
     folder = writer(tmp_path)
     plain = load_encoder(name, weights=folder, threads=1)
     other = load_encoder(name, weights=folder, backend="transformers")

@@ -141,7 +141,7 @@ class ViewScorer:
         same = old is not None and old.method.get_params() == method.get_params()
         value = method.derive(table, old.value if same and old is not None else None)
         columns = np.array([records.column_of[label] for label in table.labels], dtype=np.intp)
-        return View(part, method, table, columns, value, 1.0 if old is None else old.temperature)
+        return View(part, method, table, columns, value)
 
     def score_rows(self, derived: ViewModels, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
         """Return the log posterior of every class."""
