@@ -21,7 +21,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tarfile
 import tempfile
 import threading
 import time
@@ -218,13 +217,10 @@ def _run_here(walk: str, source: Path, folder: str) -> str:
 
 def counts_before(commit: str, walks: Sequence[str]) -> dict[str, int]:
     """Return the number of files of each walk at an older commit."""
-    packed = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, stdout=subprocess.PIPE)
-    if packed.returncode:
-        raise SystemExit(f"There is no commit {commit!r} here: a shallow clone? Try git fetch --unshallow.")
-    with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
-            archive.extractall(folder, filter="data")
-        return {walk: len(hops_of(walk, Path(folder, "src"))) for walk in walks}
+    from tools.commits import source_at  # a walk runs this file as a script, which has no package
+
+    with source_at(commit) as source:
+        return {walk: len(hops_of(walk, source)) for walk in walks}
 
 
 def main() -> None:

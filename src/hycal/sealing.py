@@ -148,7 +148,7 @@ class Sealable:
         if model.get_params(deep=False) != records.parameters:
             refuse("answer with other parameters")
         return model.derive_sealed(records), {
-            "calibration": Carried(_calibration(records), 0),
+            "calibration": Carried(_calibration(records, model.fixed_temperature), 0),
             "familiarity": Carried(_familiarity(records), 0),
         }
 
@@ -196,9 +196,9 @@ def _two_digits(values: Doubles) -> Doubles:
     return np.asarray(np.floor(values / unit + 1e-9) * unit)
 
 
-def _calibration(table: SealedRecords) -> Calibration:
+def _calibration(table: SealedRecords, fixed: float | None) -> Calibration:
     temperature, *own = table.numbers["calibration"]
-    return Calibration.known(float(temperature), np.array(own), table)
+    return Calibration.known(float(temperature), np.array(own), table, fixed)
 
 
 def _familiarity(table: SealedRecords) -> Familiarity:

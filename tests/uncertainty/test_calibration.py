@@ -75,11 +75,16 @@ def test_the_temperature_is_the_most_probable_one(fitted, asked):
     assert np.log(fitted.temperature_) == pytest.approx((1 - own) * found.x, abs=1e-3)
 
 
-def test_no_answer_is_surer_than_the_floor_allows(fitted, asked):
+@pytest.mark.parametrize("nodes, tolerance", [(3, 1e-12), (41, 5e-3)])
+def test_answers_are_averaged_over_temperatures_and_no_surer_than_the_floor_allows(fitted, asked, nodes, tolerance):
     chances, n, C = fitted.predict_proba(asked[0]), fitted.counts_.sum(), len(fitted.classes_)
-    expected = softmax(fitted.decision_function(asked[0]).astype(float) / fitted.temperature_, axis=1)
-    floor = 1 / (2 * (n + 1))
-    np.testing.assert_allclose(chances, (1 - floor) * expected + floor / C, atol=1e-12)
+    held_out = len(fitted.leave_one_out().samples.rows)
+    spread = 0.0 if fitted.fixed_temperature is None else held_out**2 / (held_out**2 + 300**2) / np.sqrt(20)
+    points, weights = np.polynomial.hermite_e.hermegauss(nodes)
+    scores = fitted.decision_function(asked[0]).astype(float) / fitted.temperature_
+    parts = [softmax(scores * np.exp(-spread * point), axis=1) for point in points]
+    expected, floor = np.average(parts, axis=0, weights=weights), 1 / (2 * (n + 1))
+    np.testing.assert_allclose(chances, (1 - floor) * expected + floor / C, atol=tolerance)
 
 
 def test_one_image_of_a_class_is_never_certain(xd8):

@@ -94,9 +94,12 @@ def onnx_head(classifier: ExportableClassifier, encoder: ImageTower | None = Non
 
 
 def _probabilities(build: GraphBuilder, scores: str, calibration: Calibration, classes: int) -> str:
-    softmax = build.node("Softmax", build.node("Div", scores, build.number(calibration.temperature)), axis=1)
-    likely = build.node("Mul", softmax, build.number(1.0 - calibration.floor))
-    return build.node("Add", likely, build.number(calibration.floor / classes))
+    chances = build.number(calibration.floor / classes)
+    for temperature, weight in calibration.temperatures:
+        softmax = build.node("Softmax", build.node("Div", scores, build.number(temperature)), axis=1)
+        part = build.node("Mul", softmax, build.number(weight * (1.0 - calibration.floor)))
+        chances = build.node("Add", part, chances)
+    return chances
 
 
 def _unit(build: GraphBuilder, rows: str) -> str:

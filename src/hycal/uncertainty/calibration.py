@@ -10,7 +10,10 @@ embeddings of the bundled disciplines by `python -m benchmarks.small_prior`; the
 
 A method whose scores are log probabilities has a temperature of its own, to which log T goes as n^2/(n^2 + 300^2), with
 n held-out samples: it was fitted to many samples, and so to more than one number can mend. Where nothing is held out
-and scores use the text of every class, that temperature is used as it is: the small problems have no texts.
+and scores use the text of every class, that temperature is used as it is: the small problems have no texts. It was
+fitted to learned images, and new ones may differ from them in ways that no held-out sample shows. So log T is taken to
+deviate from it as it does from log T0 in the small problems, and probabilities are averaged over T: three temperatures,
+by the Gauss-Hermite rule.
 
 No number of right answers makes an error impossible. After n in a row, Jeffreys' estimate of the error is
 1/(2 (n + 1)): this share of every answer is spread evenly over the classes, with n the number of learned samples.
@@ -20,6 +23,7 @@ No number of right answers makes an error impossible. After n in a row, Jeffreys
     separation  scalar  1 - the cosine of a class mean to the nearest other, averaged over classes
     K           scalar  samples of a class: the geometric mean
     floor       scalar  1/(2 (n + 1))
+    spread      scalar  standard deviation of log T; 0 where T is the fitted one
 """
 
 from __future__ import annotations
@@ -52,6 +56,7 @@ _DERIVED_AGAIN = 30  # samples, where a model is derived for each
 _MEANS = 200  # class means that are scored
 _MANY = 300.0  # held-out samples at which a method's own temperature counts as much as the fitted one
 _LEAST_SEPARATION = 1e-3
+_NODES = ((0.0, 2 / 3), (-(3**0.5), 1 / 6), (3**0.5, 1 / 6))  # of a normal distribution, with their weights
 _WIDEST = 5.0  # log of the largest factor between T and T0
 _CLOSE = 1e-7  # of log T
 
@@ -96,12 +101,15 @@ class Calibration:
         The probabilities, sorted; empty where nothing can be held out.
     likelihood : Likelihood or None
         What lets the temperature follow a change; None where nothing is held out, or samples are not kept.
+    spread : float
+        Standard deviation of log T, over which probabilities are averaged.
     """
 
     temperature: float
     floor: float
     own: Doubles
     likelihood: Likelihood | None = None
+    spread: float = 0.0
 
     @classmethod
     def of(cls, method: ScoringMethod, derived: Any, records: Records, fixed: float | None = None) -> Calibration:
@@ -116,13 +124,13 @@ class Calibration:
             return cls(fixed, floor, np.empty(0))
         centre = prior.centre(method, derived, records)
         fitted = fit_temperature(found, centre, prior)
-        temperature = _with_own(fitted, fixed, len(found.samples.rows))
-        known = cls(temperature, floor, np.empty(0))
+        n = len(found.samples.rows)
+        known = cls(_with_own(fitted, fixed, n), floor, np.empty(0), spread=_spread(fixed, n))
         own = known.probabilities(found.scores)[found.samples.each, found.samples.own]
         margins = partial(score_margins, method, derived)
         held_out = HeldOut.of(found.samples, records, most)
         likelihood = Likelihood.of(found, held_out, fitted, (prior.strength, centre), margins)
-        return cls(temperature, floor, np.sort(own), likelihood)
+        return replace(known, own=np.sort(own), likelihood=likelihood)
 
     def after(self, changes: Changes, method: ScoringMethod, derived: Any, fixed: float | None) -> Calibration | None:
         """Return the calibration after a few changes; None if it has to be fitted anew."""
@@ -133,20 +141,30 @@ class Calibration:
         found = self.likelihood.after(method, derived, changes)
         if found is None:
             return None
-        temperature = _with_own(found.temperature, fixed, len(found.values))
-        own = found.chances(temperature, floor, len(records.counts))
-        return Calibration(temperature, floor, own, found)
+        n = len(found.values)
+        known = replace(self, temperature=_with_own(found.temperature, fixed, n), floor=floor, spread=_spread(fixed, n))
+        own = found.chances(known.temperatures, floor, len(records.counts))
+        return replace(known, own=own, likelihood=found)
 
     @classmethod
-    def known(cls, temperature: float, own: Doubles, records: Records) -> Calibration:
+    def known(cls, temperature: float, own: Doubles, records: Records, fixed: float | None) -> Calibration:
         """Return a calibration that was fitted before, with the floor of as many samples as there are now."""
-        return cls(temperature, _floor(int(records.counts.sum())), own)
+        return cls(temperature, _floor(int(records.counts.sum())), own, spread=_spread(fixed, len(own)))
+
+    @property
+    def temperatures(self) -> tuple[tuple[float, float], ...]:
+        """The temperatures over which probabilities are averaged, with their weights."""
+        if not self.spread:
+            return ((self.temperature, 1.0),)
+        return tuple((self.temperature * float(np.exp(node * self.spread)), weight) for node, weight in _NODES)
 
     def probabilities(self, scores: npt.NDArray[Any]) -> Doubles:
         """Return the probabilities of scores, (n, C)."""
-        chances = probabilities(scores, self.temperature)
-        chances *= 1.0 - self.floor
-        chances += self.floor / scores.shape[1]
+        chances = np.full(scores.shape, self.floor / scores.shape[1])
+        for temperature, weight in self.temperatures:
+            part = probabilities(scores, temperature)
+            part *= weight * (1.0 - self.floor)
+            chances += part
         return chances
 
     def threshold(self, coverage: float) -> float:
@@ -168,9 +186,17 @@ class Calibration:
 
 def _with_own(fitted: float, fixed: float | None, held_out: int) -> float:
     """Return the temperature between the fitted one and that of the method, if it has its own."""
-    if fixed is None:
-        return fitted
-    return float(fitted * (fixed / fitted) ** (1.0 / (1.0 + (_MANY / max(held_out, 1)) ** 2)))
+    return fitted if fixed is None else float(fitted * (fixed / fitted) ** _share_of_own(held_out))
+
+
+def _spread(fixed: float | None, held_out: int) -> float:
+    """Return the standard deviation of log T: that of the prior, as far as the temperature is the method's own."""
+    return 0.0 if fixed is None else _share_of_own(held_out) / float(np.sqrt(TemperaturePrior.strength))
+
+
+def _share_of_own(held_out: int) -> float:
+    """Return how much a method's own temperature counts beside the fitted one."""
+    return 1.0 / (1.0 + (_MANY / max(held_out, 1)) ** 2)
 
 
 def _floor(n: int) -> float:

@@ -15,7 +15,7 @@ scale: T is fitted anew, too, once the median margin of sixteen samples has chan
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -164,11 +164,13 @@ class Likelihood:
         temperature = self.temperature * float(np.exp(step))
         return replace(self, held_out=now, temperature=temperature, values=values, slopes=slopes, curvatures=parts[2])
 
-    def chances(self, temperature: float, floor: float, classes: int) -> Doubles:
-        """Return the probabilities that the samples give to their own class at another temperature, sorted."""
-        parts = np.stack([self.values, self.slopes, self.curvatures])
-        values = np.minimum(_moved(parts, float(np.log(temperature / self.temperature)))[0], 0.0)
-        return np.sort((1.0 - floor) * np.exp(values) + floor / classes)
+    def chances(self, temperatures: Sequence[tuple[float, float]], floor: float, classes: int) -> Doubles:
+        """Return the probabilities that the samples give to their own class, averaged over temperatures, sorted."""
+        parts, chances = np.stack([self.values, self.slopes, self.curvatures]), np.zeros(len(self.values))
+        for temperature, weight in temperatures:
+            values = _moved(parts, float(np.log(temperature / self.temperature)))[0]
+            chances += weight * np.exp(np.minimum(values, 0.0))
+        return np.sort((1.0 - floor) * chances + floor / classes)
 
 
 def _moved(parts: Doubles, step: float) -> tuple[Doubles, Doubles]:
