@@ -21,6 +21,7 @@ from hycal.algebra import hierarchy_held_out
 from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior, Reals
 from hycal.algebra.hierarchy_fit import fit_hierarchy
 from hycal.classifiers import hierarchical, hierarchy_weights
+from hycal.uncertainty import calibration
 from hycal.uncertainty.temperature import Penalty, fit_weights
 from hycal.validation import Doubles
 
@@ -51,7 +52,7 @@ def _posterior_with(prior: Prior, whole: Reals, offsets: Reals, counts: Any) -> 
 def _without_evidence(place: int) -> Any:
     """Fit without distance (0) or direction (1); the other is pulled to what both together are. Domains stay."""
 
-    def fit(evidence: Doubles, own: Any, penalty: Penalty) -> Doubles:
+    def fit(evidence: Doubles, own: Any, penalty: Penalty, start: Doubles | None = None) -> Doubles:
         if len(evidence) == 1:
             return fit_weights(evidence, own, penalty)
         rest = np.arange(len(evidence)) != place
@@ -62,7 +63,7 @@ def _without_evidence(place: int) -> Any:
     return _replaced(fit_weights=fit)
 
 
-def _fixed(evidence: Doubles, own: Any, penalty: Penalty) -> Doubles:
+def _fixed(evidence: Doubles, own: Any, penalty: Penalty, start: Doubles | None = None) -> Doubles:
     centre: Doubles = penalty.centre.copy()
     return centre
 
@@ -90,6 +91,7 @@ WITHOUT: Mapping[str, Callable[[], Any]] = {
     "identity: a half": lambda: _replaced(identity_share=lambda records, ridge: ridge),
     "without shrinking of means": lambda: _hierarchy(_plain_means),
     "without fitted weights": lambda: _replaced(fit_weights=_fixed),
+    "one temperature": lambda: patch.object(calibration, "_spread", lambda fixed, held_out: 0.0),
     "left-out samples stay in B": lambda: patch.object(hierarchy_held_out, "posterior_without", _posterior_with),
 }
 #: The same by what W0 is worth: W_g = W0, and W_g of the domain's samples with hardly any W0.

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from benchmarks.domains import Domain, data_folder
+from benchmarks.domains import Domain, all_queries, data_folder
 from benchmarks.hierarchical_ablation import WITHOUT
 from benchmarks.hierarchical_streams import SEEDS, learned, measured
 from hycal import HierarchicalHyCal
@@ -88,7 +88,7 @@ def _nameless(domains: Sequence[Domain]) -> list[Domain]:
 
 
 def development_table() -> None:
-    """Print accuracy and calibration error with and without each part, means of seeds."""
+    """Print accuracy and calibration error with and without each part, and log likelihoods, means of seeds."""
     print(f"\nDevelopment data: accuracy, and calibration error, means of seeds {SEEDS[:2]}")
     print(f"{'':22}" + "".join(f"{name:>16}{'ECE':>6}" for name in STREAMS), flush=True)
     rows: Mapping[str, Callable[[Draw, int], tuple[float, float]]] = {
@@ -102,6 +102,20 @@ def development_table() -> None:
     for row, cell in rows.items():
         means = [np.mean([cell(draw, seed) for seed in SEEDS[:2]], axis=0) for draw in STREAMS.values()]
         print(f"{row:22}" + "".join(f"{accuracy:16.1f}{error:6.1f}" for accuracy, error in means), flush=True)
+    print(f"\nDevelopment data: mean log likelihood of queries in nats, means of seeds {SEEDS}")
+    print(f"{'':22}" + "".join(f"{name:>16}" for name in STREAMS), flush=True)
+    for row in ("whole", "one temperature"):
+        likely = [np.mean([_log_likelihood(draw, seed, row) for seed in SEEDS]) for draw in STREAMS.values()]
+        print(f"{row:22}" + "".join(f"{mean:16.4f}" for mean in likely), flush=True)
+
+
+def _log_likelihood(draw: Draw, seed: int, part: str) -> float:
+    drawn = draw(seed)
+    with WITHOUT[part]():
+        classifier = learned(HierarchicalHyCal, drawn)
+        queries, answers = all_queries(drawn)
+        own = np.searchsorted(classifier.classes_, answers)
+        return float(np.mean(np.log(classifier.predict_proba(queries)[np.arange(len(own)), own])))
 
 
 def _cell(
