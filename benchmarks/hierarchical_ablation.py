@@ -105,7 +105,7 @@ _ONE_DOMAIN = "without domains"
 def ablation_table(queries: int, kept: CellCache) -> None:
     """Print accuracy and calibration error without each part, and accuracy on cars with text."""
     print(f"\nWithout each part: accuracy after the last step, and calibration error, means of seeds {SEEDS}")
-    print(f"{'':31}" + "".join(f"{name:>14}{'ECE':>6}" for name in _SETTINGS), flush=True)
+    print(f"{'':31}" + "".join(f"{name:>16}{'ECE':>6}" for name in _SETTINGS), flush=True)
     for row in (*WITHOUT, *_STRENGTHS, _ONE_DOMAIN):
         means = [
             np.mean(
@@ -117,7 +117,7 @@ def ablation_table(queries: int, kept: CellCache) -> None:
             )
             for name in _SETTINGS
         ]
-        print(f"{row:31}" + "".join(f"{accuracy:14.1f}{error:6.1f}" for accuracy, error in means), flush=True)
+        print(f"{row:31}" + "".join(f"{accuracy:16.1f}{error:6.1f}" for accuracy, error in means), flush=True)
     _text_table()
 
 
