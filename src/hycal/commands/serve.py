@@ -61,10 +61,11 @@ def serve_command(
         load_extra(package, extra="serve", why="`hycal serve`")
     changing = {"--label-studio": label_studio, "--pile": pile, "--method": method}
     _check_read_only(workers, [name for name, given in changing.items() if given is not None], read_only=read_only)
+    from hycal.serve.app import make_app
     from hycal.serve.label_studio import LabelStudio
     from hycal.serve.pile.images import ImagePile
     from hycal.serve.security import Access
-    from hycal.serve.server import backend_address, limit_heaps, link, listen, run
+    from hycal.serve.server import backend_address, limit_heaps, link, listen, serve_on
     from hycal.serve.service import Service
     from hycal.serve.workers import ReadOnlyModel, run_workers
 
@@ -86,7 +87,7 @@ def serve_command(
     backend = None if label_studio is None else LabelStudio(service, label_studio)
     if backend is not None:
         print_line(console, backend_address(access, port), label="Label Studio", style="green")
-    run(service, access, door, label_studio=backend)
+    serve_on(door, make_app(service, access, label_studio=backend))
 
 
 def _check_read_only(workers: int, changing: Sequence[str], *, read_only: bool) -> None:

@@ -42,7 +42,6 @@ class CachedResult(Generic[T]):
 
     Parameters
     ----------
-    function : callable
     valid : callable
         Whether a result for the first classes is good enough for the second.
     """

@@ -24,8 +24,8 @@ from hycal.project import State
 from hycal.project.predictions import ERROR
 from hycal.serve.annotation_ledger import Ledger
 from hycal.serve.batching import ANSWERING, EMBEDDING, run_on
-from hycal.serve.bodies import LABEL_STUDIO, PREFIX, parse_json
 from hycal.serve.labeling_interface import Interface, read_interface
+from hycal.serve.requests import LABEL_STUDIO, PREFIX, parse_json
 from hycal.serve.schemas import ResponseBody
 from hycal.serve.service import SentImage, Service, Upload
 
@@ -110,7 +110,6 @@ class LabelStudio:
 
     Parameters
     ----------
-    service : Service
     folder : Path
         Where the images of the tasks are: the document root of Label Studio's local files, or its media folder.
     """

@@ -54,17 +54,10 @@ _ALWAYS_RAW = [(name.lower().encode(), value.encode()) for name, value in _ALWAY
 
 @dataclass(frozen=True)
 class Access:
-    """Where a server listens, and the token that clients need.
-
-    Attributes
-    ----------
-    host : str
-    token : str or None
-        None only if the server listens on this machine alone.
-    """
+    """Where a server listens, and the token that clients need."""
 
     host: str = "127.0.0.1"
-    token: str | None = None
+    token: str | None = None  # None only if the server listens on this machine alone
 
     def __post_init__(self) -> None:
         if self.token is None and not is_own(self.host):
@@ -105,8 +98,6 @@ class Guard:
 
     Parameters
     ----------
-    app : ASGIApp
-    access : Access
     most_bytes : callable
         Returns the largest body of a request, from its path and its media type.
     most_held : int

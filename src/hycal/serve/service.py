@@ -41,32 +41,18 @@ class UnknownImageError(HyCalError):
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one server on what clients send.
+    """The limits of one server on what clients send."""
 
-    Attributes
-    ----------
-    requests : int
-        Requests that are answered at the same time.
-    request_bytes, held_bytes : int
-        Bytes of one request, all its images together, and of all requests at the same time.
-    image_bytes, image_pixels : int
-        Bytes and pixels of one image.
-    images : int
-        Images in one request.
-    rows : int
-        Embeddings in one request.
-    tray : int
-        Images that were sent and can be learned later without sending them again; about 5 kB each.
-    """
-
-    requests: int = 96
+    requests: int = 96  # requests that are answered at the same time
+    # Bytes of one request, all its images together, and of all requests at the same time.
     request_bytes: int = 64 * 2**20
     held_bytes: int = 512 * 2**20
+    # Bytes and pixels of one image.
     image_bytes: int = 32 * 2**20
     image_pixels: int = 50_000_000
-    images: int = 64
-    rows: int = 4096
-    tray: int = 20_000
+    images: int = 64  # images in one request
+    rows: int = 4096  # embeddings in one request
+    tray: int = 20_000  # images that were sent and can be learned later without sending them again; about 5 kB each
 
 
 @dataclass(frozen=True)
@@ -105,12 +91,10 @@ class Service:
 
     Parameters
     ----------
-    project : Project
     encoder : Encoder or None
         The project's encoder. Without it only embeddings can be classified.
     why_no_encoder : str
         The reason for clients that send images without an encoder.
-    limits : Limits
     pile : ImagePile
         The images to label and sort; by default those that clients drop.
     """
@@ -286,10 +270,6 @@ class Service:
             cached.clear(self.project.state.version)
         for tell in self.on_drop:
             tell(forgotten)
-
-    def rename(self, old: str, new: str) -> Receipt:
-        """Rename a class or a domain."""
-        return self.project.rename(old, new)
 
     def undo(self, *, only_if: str | None = None) -> Receipt:
         """Take the last change back; if `only_if` is given, only from the model of that hash."""

@@ -90,7 +90,6 @@ class ImagePile:
     ----------
     folder : Path or None
         A folder of images; None: the pile is what clients drop.
-    limits : PileLimits
     """
 
     def __init__(self, folder: Path | None = None, limits: PileLimits | None = None) -> None:
