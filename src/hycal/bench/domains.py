@@ -24,15 +24,9 @@ from hycal.validation import Floats
 
 @dataclass(frozen=True, eq=False)
 class BenchDomain(EmbeddedDomain):
-    """An embedded domain, and what a method is told of it.
+    """An embedded domain, and what a method is told of it."""
 
-    Attributes
-    ----------
-    told : str
-        The domain that a method is told; "" if that is the name.
-    """
-
-    told: str = ""
+    told: str = ""  # the domain that a method is told; "" if that is the name
 
     @property
     def labels(self) -> list[str]:
@@ -78,7 +72,6 @@ def load_domains(
 
     Parameters
     ----------
-    setting : Setting
     features : path or sequence of paths, optional
         Files or folders with the domains of the setting, by name. Without them a setting for "xd8" uses the bundled
         embeddings.

@@ -48,7 +48,6 @@ def paired_lead(ours: Sequence[Hits], theirs: Sequence[Hits], level: float = 0.9
     ----------
     ours, theirs : sequences, one for each seed
         Which test images of each domain are right.
-    level : float
 
     Examples
     --------

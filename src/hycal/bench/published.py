@@ -31,26 +31,18 @@ TABLES = (
 
 @dataclass(frozen=True)
 class PublishedCell:
-    """One printed number.
+    """One printed number."""
 
-    Attributes
-    ----------
-    table, setting, method, column : str
-        Which table it stands in, and what it is. A setting in another order of domains is "NAME@ORDER", a method with
-        other parameters "NAME[parameter=value]".
-    value, interval : float
-        Mean over the seeds and half width of its 95% interval; NaN where no interval is printed.
-    error : str
-        Why the number is wrong or misleading; "" if nothing is known against it.
-    """
-
+    # Which table it stands in, and what it is. A setting in another order of domains is "NAME@ORDER", a method with
+    # other parameters "NAME[parameter=value]".
     table: str
     setting: str
     method: str
     column: str
+    # Mean over the seeds and half width of its 95% interval; NaN where no interval is printed.
     value: float
     interval: float
-    error: str = ""
+    error: str = ""  # why the number is wrong or misleading; "" if nothing is known against it
 
 
 def published(table: str) -> tuple[PublishedCell, ...]:

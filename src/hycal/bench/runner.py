@@ -90,7 +90,6 @@ def run_grid(
 
     Parameters
     ----------
-    cells : sequence of Cell
     embedded : mapping
         Domains by setting name.
     out : path

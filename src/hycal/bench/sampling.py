@@ -52,8 +52,6 @@ def draw_samples(
 
     Parameters
     ----------
-    setting : Setting
-    seed : int
     pools : mapping
         Labels of the training images of each domain, in the order of the published lists.
     order : str

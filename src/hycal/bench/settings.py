@@ -41,29 +41,17 @@ _CLASS_ORDER = 1993  # seed of the order of classes in sessions
 
 @dataclass(frozen=True)
 class DomainShots:
-    """How many images of each class of a domain are learned.
-
-    Attributes
-    ----------
-    name : str
-    classes : int
-    shots : int, or mapping of tuples
-        The same number for every class, or by seed one for each class, in the order of `draws`.
-    draws : {"random", "numpy"}
-        Which generator the released code draws this domain with, and which class comes first: the one whose image is
-        the first of the training images ("random"), or the one with the lowest label ("numpy").
-    whole : str
-        The data set that a session is a part of; "" for a domain that is learned in one step.
-    members : tuple of int
-        The numbers of the classes of a session in that data set.
-    """
+    """How many images of each class of a domain are learned."""
 
     name: str
     classes: int
+    # The same number for every class, or by seed one for each class, in the order of `draws`.
     shots: int | Mapping[int, tuple[int, ...]]
+    # Which generator the released code draws this domain with, and which class comes first: the one whose image is the
+    # first of the training images ("random"), or the one with the lowest label ("numpy")
     draws: str = "random"
-    whole: str = ""
-    members: tuple[int, ...] = ()
+    whole: str = ""  # the data set that a session is a part of; "" for a domain that is learned in one step
+    members: tuple[int, ...] = ()  # the numbers of the classes of a session in that data set
 
     @property
     def data_set(self) -> str:
@@ -192,7 +180,6 @@ def few_shot_settings(name: str, classes: Mapping[str, int], shots: Iterable[int
         Settings are called NAME-K-shot.
     classes : mapping
         Number of classes of each domain, in the order of learning.
-    shots : iterable of int
 
     Examples
     --------

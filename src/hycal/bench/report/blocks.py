@@ -19,21 +19,11 @@ TITLES = {name: one.title for name, one in DEFINITIONS.items()}
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table.
+    """One column of a table."""
 
-    Attributes
-    ----------
-    name : str
-        A column of `Group.value`, or any other word.
-    head : str
-        Written above several columns; "" for none.
-    group : Group or None
-        The runs that it shows.
-    """
-
-    name: str
-    head: str = ""
-    group: Group | None = field(default=None, compare=False)
+    name: str  # a column of `Group.value`, or any other word
+    head: str = ""  # written above several columns; "" for none
+    group: Group | None = field(default=None, compare=False)  # the runs that it shows
 
     @property
     def better(self) -> str:

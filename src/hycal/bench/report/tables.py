@@ -20,22 +20,12 @@ ExtraRow = Callable[[Group, str], Value]
 
 @dataclass(frozen=True)
 class Part:
-    """Some columns of one setting.
-
-    Attributes
-    ----------
-    head : str
-    group : str
-        Name of its group: "balanced", "high-scale@II".
-    columns : tuple of str
-    embeddings : str
-        Name of the folder of its embeddings in commands.
-    """
+    """Some columns of one setting."""
 
     head: str
-    group: str
+    group: str  # name of its group: "balanced", "high-scale@II"
     columns: tuple[str, ...] = ("last", "average", "s_cde", "ece")
-    embeddings: str = EMBEDDINGS
+    embeddings: str = EMBEDDINGS  # name of the folder of its embeddings in commands
 
 
 def combine(
