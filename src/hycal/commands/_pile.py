@@ -26,27 +26,13 @@ MaybeModel = Annotated[Path, typer.Argument(metavar="MODEL", help="The model's f
 
 @dataclass(frozen=True, eq=False)
 class Pile:
-    """The usable images of a folder.
-
-    Attributes
-    ----------
-    folder : Path
-    files : list of str
-        Path of each image below the folder.
-    rows : ndarray of shape (n, d)
-        Of unit length; with views, a row as a whole.
-    keys : tuple of bytes
-        Content hash of each image.
-    skipped : tuple of Skipped
-        The files that are no images.
-    encoder : Encoder
-    """
+    """The usable images of a folder."""
 
     folder: Path
-    files: list[str]
-    rows: Floats
-    keys: tuple[bytes, ...]
-    skipped: tuple[Skipped, ...]
+    files: list[str]  # path of each image below the folder
+    rows: Floats  # (n, d): of unit length; with views, a row as a whole
+    keys: tuple[bytes, ...]  # content hash of each image
+    skipped: tuple[Skipped, ...]  # the files that are no images
     encoder: Encoder
 
     def source(self, row: int) -> ImageSource:
