@@ -106,7 +106,6 @@ def download(
 
     Parameters
     ----------
-    item : Download
     folder : Path
         Created if missing. It keeps an unfinished download as NAME.part for the next call.
     watch : callable, optional

@@ -85,7 +85,6 @@ def embed_sets(
 
     Parameters
     ----------
-    sets : mapping from domain name to ImageSet
     encoder, store, watch
         As for `hycal.embedding.embed`; one run embeds all sets.
     """
