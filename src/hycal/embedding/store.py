@@ -163,20 +163,13 @@ class Embedded:
 
 @dataclass(eq=False)
 class Outcomes:
-    """The sources of a run so far.
+    """The sources of a run so far."""
 
-    Attributes
-    ----------
-    keys : list of bytes
-        Content hash of each source; empty for a source that cannot be read.
-    problems : dict of int to str
-        Reason by source number, for sources that cannot be read or decoded.
-    unusable : dict of bytes to str
-        Reason by content hash, for images that have no embedding.
-    """
-
+    # Content hash of each source; empty for a source that cannot be read.
     keys: list[bytes] = field(default_factory=list)
+    # Reason by source number, for sources that cannot be read or decoded.
     problems: dict[int, str] = field(default_factory=dict)
+    # Reason by content hash, for images that have no embedding.
     unusable: dict[bytes, str] = field(default_factory=dict)
 
     @property
