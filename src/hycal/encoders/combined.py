@@ -21,22 +21,12 @@ from hycal.validation import Floats, view_slices
 
 @dataclass(frozen=True)
 class MissingEncoder:
-    """An encoder that a model was learned with and that cannot be used here: the rows lack its view.
-
-    Attributes
-    ----------
-    name : str
-    dimension : int
-    fingerprint : str
-        As the model states it.
-    reason : str
-        Why it cannot be used, and what to do.
-    """
+    """An encoder that a model was learned with and that cannot be used here: the rows lack its view."""
 
     name: str
     dimension: int
-    fingerprint: str
-    reason: str
+    fingerprint: str  # as the model states it
+    reason: str  # why it cannot be used, and what to do
 
 
 class CombinedEncoder:

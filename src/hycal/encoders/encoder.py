@@ -75,11 +75,6 @@ class TowerEncoder:
 
     Parameters
     ----------
-    name : str
-    dimension : int
-    fingerprint : str
-    preprocessing : Preprocessing
-    towers : Towers
     no_text : str
         The message of the error for texts where there is no text tower.
     backend : Backend

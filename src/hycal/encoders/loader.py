@@ -197,7 +197,6 @@ def fingerprint(*, parts: Mapping[str, str], preprocessing: Preprocessing) -> st
     ----------
     parts : mapping of str to str
         Hash by role: weights of the towers, tokenizer; how activations are quantised, if they are.
-    preprocessing : Preprocessing
     """
     content = {"parts": dict(parts), "preprocessing": preprocessing.to_json()}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]

@@ -67,7 +67,6 @@ class GraphBuilder:
 
         Parameters
         ----------
-        name : str
         given : ValueInfoProto
             The input.
         outputs : mapping
