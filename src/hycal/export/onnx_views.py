@@ -28,15 +28,12 @@ def view_scores(
 
     Parameters
     ----------
-    build : GraphBuilder
-    rows : str
     parts : sequence of slice
         Columns of each view in a row.
     scores_of : sequence of callables
         For each view: adds the nodes that score its unit rows by log posterior, of any normalisation.
     columns : sequence of ndarray
         Classes of each domain.
-    class_weights, domain_weights : ndarrays of shape (G, V) and (V,)
     """
     views = [score(_unit_part(build, rows, part)) for part, score in zip(parts, scores_of, strict=True)]
     inside, totals = [], []
