@@ -40,22 +40,11 @@ class EvidencePart:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Why a class scored what it did.
+    """Why a class scored what it did."""
 
-    Attributes
-    ----------
-    shots : int
-        Images learned of the class.
-    nearest : tuple of Neighbour
-        Its learned images nearest to the query.
-    quantity : str
-        What the parts add up to: "score" or "evidence"; "" for methods without parts.
-    parts : tuple of EvidencePart
-    """
-
-    shots: int
-    nearest: tuple[Neighbour, ...]
-    quantity: str = ""
+    shots: int  # images learned of the class
+    nearest: tuple[Neighbour, ...]  # its learned images nearest to the query
+    quantity: str = ""  # what the parts add up to: "score" or "evidence"; "" for methods without parts
     parts: tuple[EvidencePart, ...] = ()
 
 
@@ -113,9 +102,6 @@ def answer(
 
     Parameters
     ----------
-    state : State
-    rows : array-like of shape (n, d)
-    top : int, default=5
     why : bool, default=False
         Add the evidence to every candidate.
     calibration : Calibration, optional

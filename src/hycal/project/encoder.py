@@ -31,7 +31,6 @@ def encoder_of(state: State, name: str | None, weights: Path | None, *, threads:
 
     Parameters
     ----------
-    state : State
     name : str or None
         The encoder that the user asked for; None for the one that the project names. Of a project with views, some of
         its parts are enough.

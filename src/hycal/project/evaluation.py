@@ -46,25 +46,15 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result of a test.
-
-    Attributes
-    ----------
-    overall : Score
-    by_domain, by_class, by_shots : mappings to Score
-        `by_shots` by range of learned images, as in "5-9".
-    shots : mapping of label to int
-        Number of learned images of each tested class.
-    confusions : tuple of Confusion
-        Most frequent first.
-    """
+    """The result of a test."""
 
     overall: Score
+    # `by_shots` by range of learned images, as in "5-9".
     by_domain: Mapping[str, Score]
     by_class: Mapping[Label, Score]
     by_shots: Mapping[str, Score]
-    shots: Mapping[Label, int]
-    confusions: tuple[Confusion, ...]
+    shots: Mapping[Label, int]  # number of learned images of each tested class
+    confusions: tuple[Confusion, ...]  # most frequent first
 
 
 def best_labels(

@@ -39,21 +39,11 @@ class LabelledImage:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The images of an input that are not used.
+    """The images of an input that are not used."""
 
-    Attributes
-    ----------
-    source : Path
-        The folder, manifest or table.
-    splits : mapping of str to int
-        Number of images of each split that is not used.
-    images : tuple of Skipped
-        Images of the other splits that cannot be used, with the reason.
-    """
-
-    source: Path
-    splits: Mapping[str, int]
-    images: tuple[Skipped, ...]
+    source: Path  # the folder, manifest or table
+    splits: Mapping[str, int]  # number of images of each split that is not used
+    images: tuple[Skipped, ...]  # images of the other splits that cannot be used, with the reason
 
     @property
     def all(self) -> tuple[Skipped, ...]:
@@ -64,19 +54,10 @@ class LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutImages:
-    """Labelled images to test a model with, all of classes that it knows.
+    """Labelled images to test a model with, all of classes that it knows."""
 
-    Attributes
-    ----------
-    images : list of ImageSource, or ndarray of shape (n, d)
-        The images; their embeddings if the input is a table.
-    labels : list of labels
-        The model's own label of each.
-    left_out : LeftOut
-    """
-
-    images: list[ImageSource] | Floats
-    labels: list[Label]
+    images: list[ImageSource] | Floats  # (n, d): the images; their embeddings if the input is a table
+    labels: list[Label]  # the model's own label of each
     left_out: LeftOut
 
 
@@ -87,7 +68,6 @@ def to_learn(
 
     Parameters
     ----------
-    source : Path
     domain : str, optional
         The domain of all images; by default what the input says.
     outside : bool, default=False
@@ -144,7 +124,6 @@ def held_out_images(source: Path, state: State, *, domain: str | None = None, ou
 
     Parameters
     ----------
-    source : Path
     state : State
         The model. A table must be of the space of its encoder.
     domain : str, optional

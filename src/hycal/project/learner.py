@@ -39,7 +39,6 @@ class Learner:
 
     Parameters
     ----------
-    project : Project
     encoder : Encoder or None
         The project's encoder. Without it nothing can be embedded, and new classes get no text embedding.
     why_no_encoder : str

@@ -138,7 +138,6 @@ def whole_label(state: State, name: str, *, ask: Callable[[Sequence[str]], str] 
 
     Parameters
     ----------
-    state : State
     name : str
         A label, or the class alone if only one domain has it.
     ask : callable, optional

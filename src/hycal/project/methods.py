@@ -78,23 +78,12 @@ _CHANCE = 0.05  # a difference that chance makes as rarely as this is real
 
 @dataclass(frozen=True)
 class Trial:
-    """The accuracy of a method on the images of a model, each judged by a model that never saw it.
-
-    Attributes
-    ----------
-    method : str
-    judged : CrossValidation or None
-        None if the method could not be tried.
-    seconds : float
-        Time to learn all images and to judge them.
-    problem : str
-        Why the method could not be tried; "" if it could.
-    """
+    """The accuracy of a method on the images of a model, each judged by a model that never saw it."""
 
     method: str
-    judged: CrossValidation | None
-    seconds: float
-    problem: str = ""
+    judged: CrossValidation | None  # None if the method could not be tried
+    seconds: float  # time to learn all images and to judge them
+    problem: str = ""  # why the method could not be tried; "" if it could
 
     @property
     def left_out(self) -> Score:

@@ -24,44 +24,24 @@ _BATCH = 16
 
 @dataclass(frozen=True)
 class Prediction:
-    """The prediction for one image.
-
-    Attributes
-    ----------
-    file : str
-    answer : tuple of Candidate
-        The classes that the image may show, best first; empty if the file cannot be used.
-    problem : str or None
-        Why the file cannot be used.
-    unknown : bool or None
-        Whether the image fits no learned class; None if that was not asked, or cannot be said because no class has two
-        images that differ.
-    """
+    """The prediction for one image."""
 
     file: str
-    answer: Answer
-    problem: str | None = None
+    answer: Answer  # the classes that the image may show, best first; empty if the file cannot be used
+    problem: str | None = None  # why the file cannot be used
+    # Whether the image fits no learned class; None if that was not asked, or cannot be said because no class has two
+    # images that differ.
     unknown: bool | None = None
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """Predicts the classes of images in memory that does not grow with their number.
-
-    Attributes
-    ----------
-    state : State
-    top : int
-        How many classes each answer has.
-    why : bool
-        Add the evidence to each class.
-    error : float or None
-        Share of learned images that may be called unknown; None: do not look for unknown images.
-    """
+    """Predicts the classes of images in memory that does not grow with their number."""
 
     state: State
-    top: int = 5
-    why: bool = False
+    top: int = 5  # how many classes each answer has
+    why: bool = False  # add the evidence to each class
+    # Share of learned images that may be called unknown; None: do not look for unknown images.
     error: float | None = ERROR
 
     def check(self) -> None:
@@ -76,7 +56,6 @@ class Predictor:
 
         Parameters
         ----------
-        files : iterable of Path
         encoder : Encoder
             The encoder of the model.
         store : EmbeddingStore, optional

@@ -36,7 +36,6 @@ class StateFile:
 
     Parameters
     ----------
-    path : path
     empty : State, optional
         The state of a project that has no file yet. The first change writes the file.
     journal : bool, default=False

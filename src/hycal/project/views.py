@@ -31,24 +31,12 @@ from hycal.validation import Floats, Label
 
 @dataclass(frozen=True)
 class ViewSummary:
-    """One view of a model.
+    """One view of a model."""
 
-    Attributes
-    ----------
-    space : Space
-        The encoder that made it, and its width.
-    lacking : int
-        Learned images that do not have it.
-    texts : int
-        Classes whose name it has embedded.
-    weights : mapping of str to float
-        Its weight in each domain, as the method found it; {} if there is one view.
-    """
-
-    space: Space
-    lacking: int
-    texts: int
-    weights: Mapping[str, float]
+    space: Space  # the encoder that made it, and its width
+    lacking: int  # learned images that do not have it
+    texts: int  # classes whose name it has embedded
+    weights: Mapping[str, float]  # its weight in each domain, as the method found it; {} if there is one view
 
 
 def views_of(state: State) -> list[ViewSummary]:
@@ -111,7 +99,6 @@ def add_view(
 
     Parameters
     ----------
-    state : State
     part : Space
         The encoder of the view.
     rows : mapping of bytes to ndarray
