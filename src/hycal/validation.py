@@ -113,7 +113,6 @@ def check_embeddings(X: npt.ArrayLike, *, width: int | None, owner: str) -> npt.
 
     Parameters
     ----------
-    X : array-like of shape (n, d)
     width : int or None
         The width already learned; None accepts any.
     owner : str
