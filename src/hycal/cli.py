@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
+import os
+import sys
 from typing import Annotated
 
 import typer
 
 from hycal._version import __version__
 from hycal.commands._lazy import Entry, LazyGroup
-from hycal.commands._streams import prepare_streams
 
 _MODELS = "Models"
 _PILE = "A pile of unlabelled images"
@@ -38,7 +40,7 @@ class Commands(LazyGroup):
         Entry("undo", "hycal.commands.change:undo_command", "Take back the last change.", _MODELS),
         Entry("redo", "hycal.commands.change:redo_command", "Make again what undo took back.", _MODELS),
         Entry("merge", "hycal.commands.change:merge_command", "Make one model of two.", _MODELS),
-        Entry("seal", "hycal.commands.seal:seal_command", "Write a copy without images, to share.", _MODELS),
+        Entry("seal", "hycal.commands.change:seal_command", "Write a copy without images, to share.", _MODELS),
         Entry("diff", "hycal.commands.show:diff_command", "Compare two models.", _MODELS),
         Entry("evaluate", "hycal.commands.evaluate:evaluate_command", "Test a model on labelled images.", _MODELS),
         Entry("advise", "hycal.commands.advise:advise_command", "Find doubtful images and weak classes.", _MODELS),
@@ -102,10 +104,24 @@ def _main(
 ) -> None:
     """Teach a classifier new image classes from a handful of examples."""
     _search_garbage_rarely()
-    prepare_streams()
+    _prepare_streams()
 
 
 def _search_garbage_rarely() -> None:
     """Imports make many objects and little garbage: to search it, also at the end, takes a tenth of a short command."""
     gc.set_threshold(_OBJECTS_AT_ONCE)
     atexit.register(gc.freeze)
+
+
+def _prepare_streams() -> None:
+    """Write what an encoding lacks as escapes, and give a closed stream its number, so that no other file gets it."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)  # the lowest free number; to write there is an error
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

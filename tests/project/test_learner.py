@@ -10,8 +10,7 @@ import pytest
 from PIL import Image
 
 from hycal.embedding import EmbeddingCache, ImageBytes, ImageFile
-from hycal.embedding.decoding import decode
-from hycal.embedding.thumbnails import SIDE, thumbnail
+from hycal.embedding.decoding import SIDE, decode, thumbnail
 from hycal.errors import HyCalError
 from hycal.project import Project, empty_state
 from hycal.project.answers import answer

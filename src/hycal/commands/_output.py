@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TextIO, TypeVar
 
 import typer
 from rich.console import Console
@@ -15,7 +17,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from hycal.commands._streams import settle
 from hycal.errors import HyCalError
 from hycal.escaping import json_text, visible
 
@@ -53,7 +54,18 @@ def print_line(console: Console, line: str, *, label: str = "", style: str = "",
     except (OSError, SystemExit):  # rich ends the program where a pipe is closed
         if not console.stderr:
             raise
-        settle(sys.stderr)  # a message that nobody can read changes nothing
+        _settle(sys.stderr)  # a message that nobody can read changes nothing
+
+
+def _settle(stream: TextIO) -> None:
+    """Flush a stream; if it fails, let it end at the null device, as Python flushes it once more at the end."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # the stream of a test, or none at all
+        try:
+            stream.flush()
+        except OSError:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)
 
 
 def print_table(table: Table) -> None:
@@ -77,7 +89,7 @@ def confirm(*lines: str) -> None:
     try:
         typer.echo("\n".join(map(visible, lines)))
     except OSError as error:
-        settle(sys.stdout)
+        _settle(sys.stdout)
         console = Console(stderr=True)
         problem = f"standard output cannot be written ({error.strerror or error}), but this was done:"
         for line in (problem, *lines):
@@ -123,7 +135,7 @@ def report_errors(command: Callable[P, R]) -> Callable[P, R]:
         except BrokenPipeError:  # `hycal ... | head`: nobody reads a message
             raise
         except OSError as error:
-            settle(sys.stdout)
+            _settle(sys.stdout)
             where = "" if error.filename is None else f"{error.filename}: "
             message = (
                 f"{where}{error.strerror or error}. The system refused; check that the path exists, that it may be "

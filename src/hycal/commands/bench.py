@@ -280,7 +280,7 @@ def _results_of(cells: Sequence[Cell], out: Path) -> Sequence[Group]:
 
 def _print_groups(groups: Sequence[Group], *, latex: bool = False) -> None:
     """Print a table for each setting: our numbers, and the published ones where the setting is the paper's."""
-    from hycal.bench.report.numbers import cell_text, latex_row
+    from hycal.bench.report.blocks import cell_text, latex_row
     from hycal.bench.report.sections.setting import short_table
 
     console = Console()

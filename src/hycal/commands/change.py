@@ -1,19 +1,21 @@
-"""`hycal rename`, `forget`, `undo`, `redo`, `merge`: a model is changed, with a receipt."""
+"""`hycal rename`, `forget`, `undo`, `redo`: a model is changed, with a receipt; `merge`, `seal`: a new one is made."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from hycal.commands._options import CacheFolder, FirstModel, Json, Model, NewModel, Yes
-from hycal.commands._output import ask_or_stop, print_receipt, report_errors
+from hycal.commands._output import ask_or_stop, class_count, print_json, print_line, print_receipt, report_errors
 from hycal.embedding.cache import embeddings_folder, forget_images
 from hycal.embedding.sources import ImageFile, content_hash
 from hycal.project import Project, State
-from hycal.project.lookup import look_up
+from hycal.project.labels import look_up
 from hycal.project.project import operations
+from hycal.project.sealed import describe, seal
 from hycal.project.state import HistoryEntry, change_title, last_redoable, last_undoable, undo_empties
 
 _SHORTEST_CHANGE = 8
@@ -158,3 +160,39 @@ def merge_command(
     state = Project(first).state
     following, receipt = operations(state).merge(state, Project(second).state)
     print_receipt(Project.create(out, following), receipt, as_json=as_json)
+
+
+@report_errors
+def seal_command(
+    model: Model,
+    out: NewModel,
+    half: Annotated[bool, typer.Option("--half", help="Round numbers to half precision: half the bytes.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a copy to share: it answers as the model does, and holds no image, no name of a file and no history.
+
+    Classes keep how many images they had, their mean, and what the method needs of their spread. The copy learns,
+    forgets classes and merges. What needs single images, such as undo or another method, only the model itself can do.
+
+    Example: hycal seal photos.hycal --out small.hycal
+    """
+    source = Project(model)
+    reason = source.state.classifier.sealing.reason
+    sealed = Project.create(out, seal(source.state), precision="half" if half else "single")
+    facts: dict[str, Any] = {
+        "model": str(sealed.path),
+        "hash": sealed.state.hash,
+        "holds": describe(sealed.state),
+        "left_out": reason,
+        "classes": len(sealed.state.labels),
+        "bytes": sealed.path.stat().st_size,
+        "bytes_before": source.path.stat().st_size,
+    }
+    if as_json:
+        print_json(facts)
+        return
+    console = Console()
+    print_line(console, f"sealed {class_count(facts['classes'])} in {sealed.path}: {facts['holds']}")
+    print_line(console, f"{facts['bytes']:,} bytes; {facts['bytes_before']:,} before")
+    if reason:
+        print_line(console, reason, label="note", style="yellow")

@@ -33,8 +33,7 @@ from hycal.embedding.pipeline import BATCH
 from hycal.embedding.shards import encoder_of_worker
 from hycal.embedding.table import check_table_target, skipped_report, write_skipped
 from hycal.encoders.catalog import Backend, augmented_name
-from hycal.encoders.combined import CombinedEncoder
-from hycal.encoders.encoder import TowerEncoder
+from hycal.encoders.encoder import CombinedEncoder, TowerEncoder
 from hycal.errors import HyCalError
 
 

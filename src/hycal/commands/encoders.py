@@ -17,8 +17,7 @@ from hycal.commands._lazy import Subcommands
 from hycal.commands._options import BackendName, CacheFolder, Json, Quiet, check_backend, complete_encoder
 from hycal.commands._output import print_json, print_line, print_table, report_errors
 from hycal.encoders.catalog import EncoderSpec, find_parts, list_encoders
-from hycal.encoders.combined import present_parts
-from hycal.encoders.encoder import TowerEncoder
+from hycal.encoders.encoder import TowerEncoder, present_parts
 from hycal.encoders.files import cache_dir
 from hycal.encoders.installation import install
 from hycal.encoders.loader import load_encoder

@@ -11,8 +11,7 @@ from hycal.commands._options import Force, Json, Model, Weights
 from hycal.commands._output import confirm, report_errors
 from hycal.errors import HyCalError
 from hycal.escaping import json_text
-from hycal.export.onnx_encoder import exportable
-from hycal.export.onnx_head import export_onnx
+from hycal.export.onnx_head import export_onnx, exportable
 from hycal.project import Project
 from hycal.project.encoder import encoder_of
 

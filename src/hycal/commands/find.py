@@ -47,7 +47,7 @@ def find_command(
     import numpy as np
 
     from hycal.pile.search import nearest_rows, rows_of_class, unlike_anything
-    from hycal.project.lookup import look_up_class
+    from hycal.project.labels import look_up_class
     from hycal.validation import unit_queries
 
     project = project_at(model)
@@ -82,7 +82,7 @@ def _shared_columns(query: Floats, encoder: Encoder) -> npt.NDArray[np.bool_]:
     """Return the columns of the views that a query has: words have those of the encoders with a text tower alone."""
     import numpy as np
 
-    from hycal.encoders.combined import present_columns
+    from hycal.encoders.encoder import present_columns
 
     shared = np.zeros(len(query), bool)
     for columns in present_columns(encoder):

@@ -57,9 +57,8 @@ from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, Receipt
 from hycal.project.inputs import LabelledImage, LeftOut, count_by_class, doubts, to_learn
-from hycal.project.labels import split_label
+from hycal.project.labels import split_label, whole_label
 from hycal.project.learner import Learner
-from hycal.project.lookup import whole_label
 
 _SHOWN = 30  # classes of a domain
 

@@ -18,8 +18,7 @@ from hycal.errors import HyCalError
 from hycal.escaping import csv_line
 
 if TYPE_CHECKING:
-    from hycal.project.answers import Evidence, EvidencePart
-    from hycal.project.predictions import Prediction
+    from hycal.project.answers import Evidence, EvidencePart, Prediction
 
 
 @report_errors
@@ -58,7 +57,7 @@ def predict_command(
     if as_json and as_csv:
         raise HyCalError("--json and --csv exclude each other. Choose one.")
     from hycal.project import Project  # here, so that --help does not wait for it
-    from hycal.project.predictions import ERROR, Predictor
+    from hycal.project.answers import ERROR, Predictor
 
     error = ERROR if error is None else error
     project = Project(model)

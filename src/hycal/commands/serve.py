@@ -55,7 +55,7 @@ def serve_command(
 
     Example: hycal serve photos.hycal
     """
-    from hycal.extras import load_extra
+    from hycal.errors import load_extra
 
     for package in ("fastapi", "uvicorn", "httptools", "python_multipart", "msgspec", "prometheus_client"):
         load_extra(package, extra="serve", why="`hycal serve`")

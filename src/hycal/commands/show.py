@@ -22,7 +22,7 @@ from hycal.commands._output import (
 )
 from hycal.project import HistoryEntry, Project, State
 from hycal.project.diff import compare
-from hycal.project.lookup import look_alikes
+from hycal.project.labels import look_alikes
 from hycal.project.sealed import describe
 
 

@@ -15,8 +15,7 @@ import numpy as np
 from PIL import Image
 
 from hycal.embedding.store import EmbeddingStore, JoinedStore
-from hycal.encoders.combined import SideBySide, present_parts, split_inputs
-from hycal.encoders.encoder import Encoder
+from hycal.encoders.encoder import Encoder, SideBySide, present_parts, split_inputs
 from hycal.errors import HyCalError
 from hycal.validation import Floats
 

@@ -18,14 +18,12 @@ from itertools import islice
 
 import numpy as np
 
-from hycal.embedding.decoding import MOST_PIXELS, TOO_LARGE, pillow_quiet
+from hycal.embedding.decoding import MOST_PIXELS, TOO_LARGE, Thumbnails, pillow_quiet
 from hycal.embedding.lanes import Inputs, Lane, lanes_of
 from hycal.embedding.preparation import ImageOrder, Prepare, prepare
 from hycal.embedding.sources import ImageSource, content_hash
 from hycal.embedding.store import Embedded, EmbeddingStore, Outcomes, Tick, memory_store, space_fingerprint
-from hycal.embedding.thumbnails import Thumbnails
-from hycal.encoders.combined import present_columns
-from hycal.encoders.encoder import Encoder
+from hycal.encoders.encoder import Encoder, present_columns
 from hycal.errors import HyCalError
 from hycal.parallel.threads import thread_pool
 from hycal.validation import Floats

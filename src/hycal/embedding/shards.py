@@ -22,8 +22,7 @@ from hycal.embedding.pipeline import BATCH, embed
 from hycal.embedding.sources import ImageError, ImageFile, ImageSource, content_hash
 from hycal.embedding.store import Embedded, JoinedStore, Outcomes, Tick, space_fingerprint
 from hycal.encoders.catalog import Backend
-from hycal.encoders.combined import present_parts
-from hycal.encoders.encoder import Encoder
+from hycal.encoders.encoder import Encoder, present_parts
 from hycal.errors import HyCalError
 from hycal.parallel.cluster import run_each
 from hycal.storage.atomic import replacing

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from hycal.embedding.decoding import DECODER
 from hycal.embedding.sources import ImageSource
 from hycal.encoders.catalog import JOINED_BY
-from hycal.encoders.combined import CombinedEncoder, present_columns, present_parts
-from hycal.encoders.encoder import Encoder
+from hycal.encoders.encoder import CombinedEncoder, Encoder, present_columns, present_parts
 from hycal.validation import Floats
 
 

@@ -22,8 +22,7 @@ from hycal.encoders.catalog import (
     find_encoder,
     find_parts,
 )
-from hycal.encoders.combined import CombinedEncoder
-from hycal.encoders.encoder import Rows, TowerEncoder, Towers
+from hycal.encoders.encoder import CombinedEncoder, Rows, TowerEncoder, Towers
 from hycal.encoders.files import Located, locate, missing_message, require
 from hycal.encoders.onnx_backend import IMAGES, Graph, image_tower, text_tower
 from hycal.encoders.preprocessing import Preprocessing

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from hycal.encoders.encoder import Rows
 from hycal.encoders.tokenizer import ClipTokenizer
-from hycal.errors import HyCalError
-from hycal.extras import load_package
+from hycal.errors import HyCalError, load_package
 from hycal.validation import Floats
 
 IMAGES = "image_embeds"  # the output of an image tower, where a graph has several

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.extras import load_extra
+from hycal.errors import load_extra
 
 PRODUCER = "hycal"
 OPSET = 17

@@ -21,8 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 from hycal.encoders.encoder import Rows
-from hycal.errors import HyCalError
-from hycal.extras import load_extra
+from hycal.errors import HyCalError, load_extra
 from hycal.validation import Floats
 
 _TELEMETRY = "openvino_telemetry"

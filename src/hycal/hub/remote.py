@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hycal.encoders.installation import probe_hub
-from hycal.errors import HyCalError
-from hycal.extras import load_extra
+from hycal.errors import HyCalError, load_extra
 from hycal.hub.folder import FILES
 
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?"

@@ -11,10 +11,16 @@ import numpy as np
 from hycal.base import IncrementalClassifier
 from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError
-from hycal.project.examples import ClassExamples, Example
-from hycal.project.labels import check_class_name, check_length, check_name, class_label, split_label
-from hycal.project.lookup import Target, own_labels
-from hycal.project.space import Space
+from hycal.project.examples import ClassExamples, Example, Space
+from hycal.project.labels import (
+    Target,
+    check_class_name,
+    check_length,
+    check_name,
+    class_label,
+    own_labels,
+    split_label,
+)
 from hycal.project.state import Changes, State
 from hycal.state.steps import Step
 from hycal.validation import Floats, Label, ModelKind, check_label, check_mergeable, check_one_kind, normal_name

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from hycal.embedding.store import space_fingerprint
 from hycal.encoders.catalog import JOINED_BY
-from hycal.encoders.combined import CombinedEncoder, MissingEncoder
-from hycal.encoders.encoder import Encoder
+from hycal.encoders.encoder import CombinedEncoder, Encoder, MissingEncoder
 from hycal.errors import HyCalError
+from hycal.project.examples import Space
 from hycal.project.labels import split_label
-from hycal.project.space import Space
 from hycal.project.state import State
 from hycal.validation import Floats, Label, unit_views
 

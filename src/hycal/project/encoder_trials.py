@@ -19,10 +19,9 @@ from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project.changes import Arrival, learn
 from hycal.project.evaluation import Score
-from hycal.project.examples import Example
+from hycal.project.examples import Example, Space
 from hycal.project.inputs import LabelledImage
 from hycal.project.methods import empty_state, is_beyond_chance
-from hycal.project.space import Space
 from hycal.project.state import State
 from hycal.state.sealed import refuse
 from hycal.uncertainty.cross_validation import Estimate, cross_validate

@@ -19,12 +19,11 @@ import numpy.typing as npt
 from hycal.base import IncrementalClassifier
 from hycal.classifiers.loader import model_of, named_method
 from hycal.errors import ModelFileError
-from hycal.project.examples import ClassExamples, Example
-from hycal.project.space import Space
+from hycal.project.examples import ClassExamples, Example, Space
 from hycal.project.state import History, HistoryEntry, State, Undo
 from hycal.state.records import Records
-from hycal.storage.codec import content_of, unit_matrix
-from hycal.storage.model_file import Content
+from hycal.storage.codec import content_of
+from hycal.storage.model_file import Content, unit_matrix
 from hycal.validation import Floats, Label, check_label, check_one_kind
 
 

@@ -18,9 +18,8 @@ from hycal.embedding.sources import ImageSource
 from hycal.embedding.store import Skipped
 from hycal.embedding.table import EmbeddingTable, is_table, read_table
 from hycal.errors import HyCalError
-from hycal.project.labels import class_label, split_label
-from hycal.project.lookup import class_called, own_labels
-from hycal.project.space import Space
+from hycal.project.examples import Space
+from hycal.project.labels import class_called, class_label, own_labels, split_label
 from hycal.project.state import State
 from hycal.validation import Floats, Label, normal_name
 

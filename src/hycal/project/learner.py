@@ -6,12 +6,11 @@ import threading
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 
-from hycal.embedding.decoding import MOST_PIXELS
+from hycal.embedding.decoding import MOST_PIXELS, Thumbnails
 from hycal.embedding.pipeline import embed
 from hycal.embedding.preparation import Prepare, prepare
 from hycal.embedding.sources import ImageSource
 from hycal.embedding.store import EmbeddingStore, Skipped, Tick
-from hycal.embedding.thumbnails import Thumbnails
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project.changes import Arrival, Receipt

@@ -15,7 +15,7 @@ from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
 from hycal.project.changes import Change, Receipt, describe_counts, memo_after
 from hycal.project.evaluation import Score
-from hycal.project.space import Space
+from hycal.project.examples import Space
 from hycal.project.state import State
 from hycal.state.records import Records
 from hycal.uncertainty.cross_validation import CrossValidation, cross_validate

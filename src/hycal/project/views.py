@@ -20,9 +20,8 @@ from hycal.base import IncrementalClassifier
 from hycal.embedding.sources import ImageError, ImageFile, ImageSource, content_hash
 from hycal.errors import HyCalError
 from hycal.project.changes import Change, changed, describe_counts, memo_after, unchanged
-from hycal.project.examples import ClassExamples, Example
+from hycal.project.examples import ClassExamples, Example, Space
 from hycal.project.methods import make_method
-from hycal.project.space import Space
 from hycal.project.state import State
 from hycal.state.records import Records
 from hycal.state.sealed import refuse

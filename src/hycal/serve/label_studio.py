@@ -21,7 +21,7 @@ from hycal.data.annotations.label_studio import choice_result, chosen, image_fil
 from hycal.errors import HyCalError
 from hycal.escaping import visible
 from hycal.project import State
-from hycal.project.predictions import ERROR
+from hycal.project.answers import ERROR
 from hycal.serve.annotation_ledger import Ledger
 from hycal.serve.batching import ANSWERING, EMBEDDING, run_on
 from hycal.serve.labeling_interface import Interface, read_interface

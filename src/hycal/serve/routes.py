@@ -11,7 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from hycal._version import __version__
 from hycal.errors import HyCalError
 from hycal.project import Receipt, find_class
-from hycal.project.predictions import ERROR
+from hycal.project.answers import ERROR
 from hycal.serve import requests, schemas
 from hycal.serve.batching import ANSWERING, EMBEDDING, Stopwatch, run_on
 from hycal.serve.embeddings import TOP

@@ -21,15 +21,13 @@ from hycal.escaping import visible
 from hycal.parallel.threads import one_blas_thread
 from hycal.project import Arrival, Example, Project, ReadOnlyProject, Receipt, State
 from hycal.project.advice import Advice, advise
-from hycal.project.answers import Answer, Ranking, answer, class_map, rank
+from hycal.project.answers import Answer, Ranking, answer, class_map, find_unknown, rank
 from hycal.project.encoder import encoder_if_any, encoder_space
-from hycal.project.labels import LONGEST_NAME
+from hycal.project.labels import LONGEST_NAME, whole_label
 from hycal.project.learner import Learner
-from hycal.project.lookup import whole_label
 from hycal.project.methods import Trial, empty_state, trials
 from hycal.serve.caches import CachedResult, RecentImages, mostly_unchanged, same_labels
 from hycal.serve.pile.images import ImagePile, PileLimits
-from hycal.uncertainty.unknown import rejected
 from hycal.validation import Floats
 
 MOST_REFITS = 300  # images, if leave-one-out fits one model for each
@@ -192,12 +190,8 @@ class Service:
 
     def unknown(self, state: State, rows: Sequence[Floats] | Floats, error: float) -> Sequence[bool | None]:
         """Return which embeddings fit no learned class; None if that was not asked (`error` is 0) or cannot be said."""
-        known = self._familiarity(state) if error and len(rows) and state.classes else None
-        if known is None or not len(known.held_out):
-            return [None] * len(rows)
-        queries = state.classifier.check_queries(rows)
-        found: list[bool] = rejected(known(queries), known.threshold(error)).tolist()
-        return found
+        asked = error and len(rows) and state.classes
+        return find_unknown(state, rows, error, self._familiarity(state) if asked else None)
 
     def warm(self) -> None:
         """Compute what the first request will need, so that it does not wait."""

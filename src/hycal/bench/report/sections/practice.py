@@ -11,7 +11,7 @@ from hycal.bench.leads import paired_lead
 from hycal.bench.practice import OURS, PracticeRun
 from hycal.bench.report.blocks import Block, Column, NotRun, ResultTable, Section, make_table
 from hycal.bench.report.results import Results, Value
-from hycal.bench.report.sections.leads import lead_value
+from hycal.bench.report.sections.findings import lead_value
 from hycal.bench.report.tables import FAMILIES, IMBALANCES
 
 _LEARNING, _ANSWERING = "learning time, ratio", "answering time, ratio"
