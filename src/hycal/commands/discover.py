@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -20,10 +20,10 @@ from hycal.commands._output import (
 )
 from hycal.commands._pile import MaybeModel, Pile, PileFolder, classifier_of, open_pile, project_at
 from hycal.errors import HyCalError
-
-if TYPE_CHECKING:
-    from hycal.pile.discovery import ImageGroup
-    from hycal.project import Project
+from hycal.pile.discovery import ImageGroup, describe_groups, discover
+from hycal.project import Project
+from hycal.project.labels import check_class_name
+from hycal.project.learner import Learner
 
 
 @report_errors
@@ -57,8 +57,6 @@ def discover_command(
     if project is None and wanted:
         project, _ = new_project(model, encoder, weights)
     pile = open_pile(project, folder, EncoderChoice(encoder, weights, cache), quiet=quiet)
-    from hycal.pile.discovery import describe_groups, discover
-
     groups = describe_groups(pile.rows, discover(pile.rows, classifier_of(project), error=error))
     if wanted and project is not None:
         _teach(project, pile, groups, wanted, as_json=as_json)
@@ -82,8 +80,6 @@ def discover_command(
 
 
 def _wanted(names: list[str]) -> dict[int, str]:
-    from hycal.project.labels import check_class_name
-
     found: dict[int, str] = {}
     for name in names:
         number, equals, label = name.partition("=")
@@ -98,8 +94,6 @@ def _wanted(names: list[str]) -> dict[int, str]:
 
 def _teach(project: Project, pile: Pile, groups: list[ImageGroup], wanted: dict[int, str], *, as_json: bool) -> None:
     """Learn groups as classes, in one step."""
-    from hycal.project.learner import Learner
-
     missing = [number for number in wanted if number >= len(groups)]
     if missing:
         raise HyCalError(

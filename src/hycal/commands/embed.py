@@ -32,6 +32,7 @@ from hycal.embedding import Embedded, embed, embed_sharded, write_table
 from hycal.embedding.pipeline import BATCH
 from hycal.embedding.shards import encoder_of_worker
 from hycal.embedding.table import check_table_target, skipped_report, write_skipped
+from hycal.encoders import load_encoder
 from hycal.encoders.catalog import Backend, augmented_name
 from hycal.encoders.encoder import CombinedEncoder, TowerEncoder
 from hycal.errors import HyCalError
@@ -68,8 +69,6 @@ def embed_command(
 
     Example: hycal embed photos --encoder clip-vit-b16-w8 --out photos.npz
     """
-    from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
-
     console = Console(stderr=True)
     library = check_backend(backend)
     if out.suffix != ".npz":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
+import numpy.typing as npt
 import typer
 from rich.console import Console
 
@@ -13,15 +15,15 @@ from hycal.commands._inputs import DEFAULT_ENCODER, EncoderChoice
 from hycal.commands._options import CacheFolder, Json, ModelEncoder, NewEncoder, Quiet, Weights
 from hycal.commands._output import counted, plural, print_json, print_line, print_skipped, report_errors, skipped_json
 from hycal.commands._pile import MaybeModel, Pile, PileFolder, open_pile, project_at
+from hycal.embedding import embed
+from hycal.embedding.decoding import decode, pillow_quiet
+from hycal.embedding.sources import ImageError, ImageFile
+from hycal.encoders.encoder import Encoder, present_columns
 from hycal.errors import HyCalError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from hycal.encoders.encoder import Encoder
-    from hycal.project import Project
-    from hycal.validation import Floats
+from hycal.pile.search import PIXELS, duplicates, nearest_rows, rows_of_class, small_picture, unlike_anything
+from hycal.project import Project
+from hycal.project.labels import look_up_class
+from hycal.validation import Floats, unit_queries
 
 
 @report_errors
@@ -44,12 +46,6 @@ def find_command(
 
     Example: hycal find photos.hycal pile heron --most 10
     """
-    import numpy as np
-
-    from hycal.pile.search import nearest_rows, rows_of_class, unlike_anything
-    from hycal.project.labels import look_up_class
-    from hycal.validation import unit_queries
-
     project = project_at(model)
     class_ = None if project is None or _is_file(what) else look_up_class(project.state, what)
     pile = open_pile(project, folder, EncoderChoice(encoder, weights, cache), quiet=quiet)
@@ -80,10 +76,6 @@ def find_command(
 
 def _shared_columns(query: Floats, encoder: Encoder) -> npt.NDArray[np.bool_]:
     """Return the columns of the views that a query has: words have those of the encoders with a text tower alone."""
-    import numpy as np
-
-    from hycal.encoders.encoder import present_columns
-
     shared = np.zeros(len(query), bool)
     for columns in present_columns(encoder):
         shared[columns] = query[columns].any()
@@ -99,9 +91,6 @@ def _is_file(what: str) -> bool:
 
 def _query(what: str, pile: Pile, project: Project | None) -> tuple[Floats, bytes]:
     """Return the embedding of an image with its content hash, or the embedding of words with none."""
-    from hycal.embedding import embed
-    from hycal.embedding.sources import ImageFile
-
     if _is_file(what):
         found = embed([ImageFile(Path(what))], pile.encoder)
         if not len(found.rows):
@@ -140,8 +129,6 @@ def duplicates_command(
     Example: hycal duplicates pile --distance 0.01
     """
     pile = open_pile(None, folder, EncoderChoice(encoder, weights, cache), quiet=quiet)
-    from hycal.pile.search import duplicates
-
     pictures = _small_pictures(pile, quiet) if distance is None else None
     alike = duplicates(pile.rows, distance=distance, pictures=pictures)
     groups = [[_member(pile, group[0], row) for row in group] for group in alike]
@@ -160,12 +147,6 @@ def duplicates_command(
 
 def _small_pictures(pile: Pile, quiet: bool) -> Floats:
     """Return the small picture of each image; zeros for one that was removed or changed since it was embedded."""
-    import numpy as np
-
-    from hycal.embedding.decoding import decode, pillow_quiet
-    from hycal.embedding.sources import ImageError
-    from hycal.pile.search import PIXELS, small_picture
-
     pictures = np.zeros((len(pile.files), PIXELS), np.float32)
     with pillow_quiet():
         for row in counted(range(len(pile.files)), "comparing pictures", len(pile.files), quiet=quiet):

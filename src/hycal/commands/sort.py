@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -29,14 +29,12 @@ from hycal.commands._output import (
     skipped_json,
 )
 from hycal.commands._pile import Pile, PileFolder, open_pile
+from hycal.embedding import Skipped
 from hycal.errors import HyCalError
-
-if TYPE_CHECKING:
-    from hycal.embedding import Skipped
-    from hycal.pile.manifest import Layout, Manifest, PlannedMove, Way
-    from hycal.pile.moves import Problem
-    from hycal.pile.sorting import ImageToSort
-    from hycal.project import Project
+from hycal.pile.manifest import LAYOUTS, Layout, Manifest, PlannedMove, Way, read_manifest
+from hycal.pile.moves import Problem, undo_sort
+from hycal.pile.sorting import ImageToSort, decide, extended, new_manifest, sort_images
+from hycal.project import Project
 
 SortedFolder = Annotated[Path, typer.Option("--out", help="Folder to sort into; made if there is none.")]
 
@@ -91,10 +89,6 @@ def sort_command(
     """
     way = _way(copy, move, link)
     kind = _layout(layout)
-    from hycal.pile.manifest import read_manifest
-    from hycal.pile.sorting import extended, new_manifest, sort_images
-    from hycal.project import Project
-
     if not out.absolute().parent.is_dir():
         raise HyCalError(f"Cannot make {out}: the folder {out.parent} does not exist. Make it first.")
     project = Project(model)
@@ -132,9 +126,6 @@ def unsort_command(
 
     Example: hycal unsort sorted
     """
-    from hycal.pile.manifest import read_manifest
-    from hycal.pile.moves import undo_sort
-
     if not out.is_dir():
         raise HyCalError(f"There is no folder {out}. Expected one that `hycal sort` made.")
     planned = read_manifest(out)
@@ -165,8 +156,6 @@ def _way(copy: bool, move: bool, link: bool) -> Way:
 
 
 def _layout(name: str) -> Layout:
-    from hycal.pile.manifest import LAYOUTS
-
     for layout in LAYOUTS:
         if layout == name:
             return layout
@@ -190,9 +179,6 @@ def _decisions(
     project: Project, pile: Pile, manifest: Manifest, error: float, unknown: float | None
 ) -> tuple[list[ImageToSort], list[Skipped]]:
     """Return where each image belongs, and the files that stay where they are."""
-    from hycal.embedding.store import Skipped
-    from hycal.pile.sorting import ImageToSort, decide
-
     taught = {row: project.state.label_of[key] for row, key in enumerate(pile.keys) if key in project.state.label_of}
     found = decide(project.state.classifier, pile.rows, error=error, unknown=unknown, known=taught)
     images, left = [], []

@@ -14,6 +14,8 @@ from hycal.commands._output import confirm, plural, print_json, print_line, prin
 from hycal.commands._pile import MaybeModel, Pile, PileFolder, classifier_of, open_pile, project_at
 from hycal.errors import HyCalError
 from hycal.escaping import csv_line
+from hycal.pile.suggestion import suggest
+from hycal.storage.atomic import write_whole
 
 
 @report_errors
@@ -46,8 +48,6 @@ def suggest_command(
         raise HyCalError(f"{out} is there already, perhaps with labels, so it is not replaced. Choose another name.")
     project = project_at(model)
     pile = open_pile(project, folder, EncoderChoice(encoder, weights, cache), quiet=quiet)
-    from hycal.pile.suggestion import suggest
-
     classifier = classifier_of(project)
     chosen = suggest(pile.rows, most, classifier).tolist()
     found = _guesses(pile, chosen, classifier)
@@ -73,8 +73,6 @@ def _give_table(found: list[dict[str, Any]], out: Path | None) -> None:
         for line in lines:
             typer.echo(line)
         return
-    from hycal.storage.atomic import write_whole
-
     write_whole(out, "".join(f"{line}\r\n" for line in lines).encode())
     confirm(f"{out}: {plural(len(found), 'image')}; fill in the column label, then `hycal learn` reads it")
 

@@ -26,6 +26,7 @@ from hycal.data.readers import list_images
 from hycal.embedding.sources import ImageSource
 from hycal.encoders.catalog import find_parts
 from hycal.encoders.encoder import Encoder
+from hycal.encoders.loader import load_tower
 from hycal.errors import HyCalError
 from hycal.project import Project, State
 from hycal.project.encoder import encoder_space, text_embeddings
@@ -123,8 +124,6 @@ def _add(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    from hycal.encoders.loader import load_tower  # imports ONNX Runtime, which is slow
-
     specs, listed = find_parts(name), None if images is None else list_images(images)
     if len(specs) > 1:
         raise HyCalError(f"{name!r} names {len(specs)} encoders. Add one after the other; each is a change.")

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hycal.embedding.store import space_fingerprint
+from hycal.encoders import load_encoder
 from hycal.encoders.catalog import JOINED_BY
 from hycal.encoders.encoder import CombinedEncoder, Encoder, MissingEncoder
+from hycal.encoders.loader import load_tower
 from hycal.errors import HyCalError
 from hycal.project.examples import Space
 from hycal.project.labels import split_label
@@ -38,8 +40,6 @@ def encoder_of(state: State, name: str | None, weights: Path | None, *, threads:
     threads : int, optional
         Threads for one batch; by default every core.
     """
-    from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
-
     own = state.space.name
     if not own and not name:
         raise HyCalError(
@@ -67,8 +67,6 @@ def _parts(name: str) -> set[str]:
 
 def _load_parts(space: Space, asked: set[str] | None, weights: Path | None, threads: int | None) -> CombinedEncoder:
     """Load the parts of a combined encoder. Those that were asked for by name must be there."""
-    from hycal.encoders.loader import load_tower
-
     if weights is not None and len(asked or space.parts) > 1:
         raise HyCalError(
             f"--weights has the files of one encoder, and {space.name!r} has {len(space.parts)}. Name the one that "
