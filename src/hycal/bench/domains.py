@@ -70,13 +70,8 @@ def load_domains(
 ) -> dict[str, BenchDomain]:
     """Return the embedded domains of a setting.
 
-    Parameters
-    ----------
-    features : path or sequence of paths, optional
-        Files or folders with the domains of the setting, by name. Without them a setting for "xd8" uses the bundled
-        embeddings.
-    columns : str
-        As for `hycal.datasets.load_features`.
+    `features` are files or folders with the domains of the setting, by name; without them a setting for "xd8" uses the
+    bundled embeddings. `columns` is that of `hycal.datasets.load_features`.
     """
     whole = _load_whole(setting, list(setting.data_sets), features, columns)
     width = next(iter(whole.values())).train_x.shape[1]

@@ -44,10 +44,7 @@ class Lead:
 def paired_lead(ours: Sequence[Hits], theirs: Sequence[Hits], level: float = 0.95) -> Lead:
     """Return the lead of one method over another.
 
-    Parameters
-    ----------
-    ours, theirs : sequences, one for each seed
-        Which test images of each domain are right.
+    `ours` and `theirs` say for each seed which test images of each domain are right.
 
     Examples
     --------

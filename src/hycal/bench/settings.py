@@ -174,12 +174,7 @@ def few_shot_settings(name: str, classes: Mapping[str, int], shots: Iterable[int
 
     A class with fewer images gives all it has.
 
-    Parameters
-    ----------
-    name : str
-        Settings are called NAME-K-shot.
-    classes : mapping
-        Number of classes of each domain, in the order of learning.
+    Settings are called NAME-K-shot. `classes` has the number of classes of each domain, in the order of learning.
 
     Examples
     --------

@@ -83,10 +83,7 @@ def embed_sets(
 ) -> tuple[dict[str, EmbeddedDomain], tuple[Skipped, ...]]:
     """Return the embeddings of the training and test images of each set, and the skipped images.
 
-    Parameters
-    ----------
-    encoder, store, watch
-        As for `hycal.embedding.embed`; one run embeds all sets.
+    The options are those of `hycal.embedding.embed`; one run embeds all sets.
     """
     samples = in_order(sets)
     result = embed([sample.source for _, sample in samples], encoder, store=store, watch=watch)

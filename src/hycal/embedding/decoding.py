@@ -154,10 +154,7 @@ def _eight_bits(picture: Image.Image) -> Image.Image:
 class Thumbnails:
     """Thumbnails by content hash. The threads that decode images add to it.
 
-    Parameters
-    ----------
-    known : container of bytes
-        Content hashes of images that need no thumbnail.
+    Images whose content hash is `known` need none.
     """
 
     def __init__(self, known: Container[bytes] = ()) -> None:

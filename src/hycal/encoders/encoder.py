@@ -79,12 +79,7 @@ class Towers:
 class TowerEncoder:
     """An `Encoder` made of towers.
 
-    Parameters
-    ----------
-    no_text : str
-        The message of the error for texts where there is no text tower.
-    backend : Backend
-        The library that runs the image tower.
+    `no_text` is the error for texts where there is no text tower; `backend` is the library that runs the image tower.
     """
 
     def __init__(

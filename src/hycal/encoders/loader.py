@@ -192,10 +192,7 @@ def file_hash(path: Path) -> str:
 def fingerprint(*, parts: Mapping[str, str], preprocessing: Preprocessing) -> str:
     """Return the hash of everything that determines the embedding of an image or a text.
 
-    Parameters
-    ----------
-    parts : mapping of str to str
-        Hash by role: weights of the towers, tokenizer; how activations are quantised, if they are.
+    `parts` has a hash by role: weights of the towers, tokenizer; how activations are quantised, if they are.
     """
     content = {"parts": dict(parts), "preprocessing": preprocessing.to_json()}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]

@@ -114,19 +114,9 @@ def _ending_in(model: onnx.ModelProto, value: onnx.ValueInfoProto) -> onnx.Model
 
 
 def dequantise(model: onnx.ModelProto, *, output: str) -> onnx.ModelProto:
-    """Return `model` with float32 matrix products and `output` as its only output.
+    """Return a copy of `model` with float32 matrix products and the graph output `output` as its only one.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Unchanged.
-    output : str
-        Name of the graph output to keep.
-
-    Raises
-    ------
-    HyCalError
-        If the graph is not built of the pattern above.
+    A graph that is not built of the pattern above is refused.
     """
     import onnx
 

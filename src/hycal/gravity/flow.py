@@ -103,10 +103,8 @@ class DomainFlow:
         By chance a lost image goes to each other domain in proportion to `shares`. A positive pull means that the
         domain takes more than its part; the sum over domains is zero. Without crossings every pull is zero.
 
-        Parameters
-        ----------
-        shares : array-like of shape (T,)
-            Positive, such as the number of classes: a wrong answer drawn at random among the other domains' classes.
+        `shares` are positive, such as the number of classes: a wrong answer drawn at random among the other domains'
+        classes.
         """
         parts = np.asarray(shares, dtype=np.float64) / np.sum(shares)
         crossed = self.outflow.sum()

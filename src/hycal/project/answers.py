@@ -114,12 +114,8 @@ def answer(
 ) -> list[Answer]:
     """Return the `top` classes for each embedding, best first.
 
-    Parameters
-    ----------
-    why : bool, default=False
-        Add the evidence to every candidate.
-    calibration : Calibration, optional
-        What turns scores into probabilities. By default the model's own, which the first call for each state fits.
+    With `why`, every candidate has its evidence. `calibration` turns scores into probabilities; by default it is the
+    model's own, which the first call for each state fits.
     """
     _check_classes(state)
     queries = np.asarray(rows, dtype=np.float32)
@@ -252,12 +248,7 @@ class Predictor:
     ) -> Iterator[Prediction]:
         """Yield the prediction for each file, in order.
 
-        Parameters
-        ----------
-        encoder : Encoder
-            The encoder of the model.
-        store : EmbeddingStore, optional
-            The embedding cache.
+        `encoder` is that of the model, `store` the embedding cache.
         """
         waiting: list[Path] = []
 

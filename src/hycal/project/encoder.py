@@ -30,15 +30,9 @@ def encoder_of(state: State, name: str | None, weights: Path | None, *, threads:
 
     Of a project with views, a part that cannot be loaded is a `MissingEncoder`: its view is missing in new rows.
 
-    Parameters
-    ----------
-    name : str or None
-        The encoder that the user asked for; None for the one that the project names. Of a project with views, some of
-        its parts are enough.
-    weights : Path or None
-        Where its weights are; by default in their usual place.
-    threads : int, optional
-        Threads for one batch; by default every core.
+    `name` is the encoder that the user asked for, None for the one that the project names; of a project with views,
+    some of its parts are enough. `weights` are by default in their usual place; `threads` of one batch are by default
+    as many as cores.
     """
     own = state.space.name
     if not own and not name:

@@ -186,13 +186,8 @@ def look_up_class(state: State, name: str) -> Target | None:
 def whole_label(state: State, name: str, *, ask: Callable[[Sequence[str]], str] | None = None) -> str:
     """Return the label of the class called `name`, or of a new one, which needs its domain.
 
-    Parameters
-    ----------
-    name : str
-        A label, or the class alone if only one domain has it.
-    ask : callable, optional
-        Returns the domain of a new class, given the domains so far. Without it, a new class without a domain is an
-        error.
+    `name` is a label, or the class alone if only one domain has it. `ask` returns the domain of a new class, given the
+    domains so far; without it, a new class without a domain is an error.
     """
     if name in state.classes:
         return name

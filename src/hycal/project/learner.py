@@ -36,14 +36,8 @@ class EmbeddedExamples:
 class Learner:
     """A project and its encoder; safe to share between threads.
 
-    Parameters
-    ----------
-    encoder : Encoder or None
-        The project's encoder. Without it nothing can be embedded, and new classes get no text embedding.
-    why_no_encoder : str
-        The reason that the error gives if images are embedded without an encoder.
-    on_encoded : callable, optional
-        Called with the number of images whenever the encoder has embedded some.
+    Without an encoder nothing can be embedded, for the reason `why_no_encoder`, and new classes get no text embedding.
+    `on_encoded` is called with the number of images whenever the encoder has embedded some.
     """
 
     def __init__(

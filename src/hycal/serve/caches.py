@@ -40,10 +40,7 @@ def _count_changed(before: Classes, now: Classes) -> int:
 class CachedResult(Generic[T]):
     """A function of a state that keeps its last result. Callers wait while another caller computes it.
 
-    Parameters
-    ----------
-    valid : callable
-        Whether a result for the first classes is good enough for the second.
+    `valid` says whether a result for the first classes is good enough for the second.
     """
 
     def __init__(

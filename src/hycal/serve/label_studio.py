@@ -108,10 +108,7 @@ class EventOut(ResponseBody):
 class LabelStudio:
     """One model as a back end of Label Studio.
 
-    Parameters
-    ----------
-    folder : Path
-        Where the images of the tasks are: the document root of Label Studio's local files, or its media folder.
+    `folder` has the images of the tasks: the document root of Label Studio's local files, or its media folder.
     """
 
     def __init__(self, service: Service, folder: Path) -> None:

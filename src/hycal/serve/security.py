@@ -96,14 +96,8 @@ def is_own(host: str) -> bool:
 class Guard:
     """An ASGI application that checks each request, and passes it on to another application.
 
-    Parameters
-    ----------
-    most_bytes : callable
-        Returns the largest body of a request, from its path and its media type.
-    most_held : int
-        Bytes of all bodies that are received or answered at the same time.
-    most_requests : int
-        Requests that are answered at the same time.
+    `most_bytes` returns the largest body of a request, from its path and its media type. `most_held` are the bytes of
+    all bodies that are received or answered at the same time, `most_requests` the requests that are.
     """
 
     def __init__(

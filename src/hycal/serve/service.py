@@ -87,14 +87,8 @@ class SentImage:
 class Service:
     """One project that many clients use.
 
-    Parameters
-    ----------
-    encoder : Encoder or None
-        The project's encoder. Without it only embeddings can be classified.
-    why_no_encoder : str
-        The reason for clients that send images without an encoder.
-    pile : ImagePile
-        The images to label and sort; by default those that clients drop.
+    Without an encoder only embeddings can be classified; `why_no_encoder` is the reason for clients that send images.
+    `pile` has the images to label and sort; by default those that clients drop.
     """
 
     def __init__(

@@ -70,12 +70,7 @@ def run_workers(model: ReadOnlyModel, access: Access, door: socket.socket, *, wo
 class Supervisor:
     """Keeps workers running.
 
-    Parameters
-    ----------
-    door : socket
-        Bound to the port.
-    ending : threading.Event
-        Set when all are to end.
+    `door` is bound to the port; `ending` is set when all are to end.
     """
 
     def __init__(self, model: ReadOnlyModel, door: socket.socket, access: Access, ending: threading.Event) -> None:

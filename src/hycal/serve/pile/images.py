@@ -86,10 +86,7 @@ class PileCounts:
 class ImagePile:
     """The images of one server; safe to share between threads.
 
-    Parameters
-    ----------
-    folder : Path or None
-        A folder of images; None: the pile is what clients drop.
+    Without a folder, the pile is what clients drop.
     """
 
     def __init__(self, folder: Path | None = None, limits: PileLimits | None = None) -> None:
