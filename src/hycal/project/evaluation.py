@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import sqrt
 from typing import TypeVar
 
 from hycal.project.state import State
@@ -28,11 +27,6 @@ class Score:
     def accuracy(self) -> float:
         """Share of right answers; NaN if there are no images."""
         return self.right / self.total if self.total else float("nan")
-
-    @property
-    def standard_error(self) -> float:
-        """Standard error of the accuracy, for images drawn independently."""
-        return sqrt(self.accuracy * (1.0 - self.accuracy) / self.total) if self.total else float("nan")
 
 
 @dataclass(frozen=True)

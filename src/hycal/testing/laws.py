@@ -63,26 +63,6 @@ def check_laws(classifier: IncrementalClassifier, stream: Stream | None = None) 
     _expect(not complaints, "; ".join(complaints))
 
 
-def law_table(classifiers: Mapping[str, IncrementalClassifier]) -> str:
-    """Return a Markdown table of the laws that each classifier keeps, and below it why some do not.
-
-    >>> from hycal import NCM
-    >>> law_table({"NCM": NCM()}).splitlines()[2]
-    '| split invariance | yes |'
-    """
-    lines = [f"| law | {' | '.join(classifiers)} |", "|---|" + "---|" * len(classifiers)]
-    for law in LAWS:
-        cells = ["no" if law in classifier.broken_laws else "yes" for classifier in classifiers.values()]
-        lines.append(f"| {law.replace('_', ' ')} | {' | '.join(cells)} |")
-    lines.append("")
-    for name, classifier in classifiers.items():
-        reasons: dict[str, list[str]] = {}
-        for law, reason in classifier.broken_laws.items():
-            reasons.setdefault(reason, []).append(law.replace("_", " "))
-        lines += [f"- {name}, {', '.join(laws)}: {reason}." for reason, laws in reasons.items()]
-    return "\n".join(lines).rstrip()
-
-
 def split_invariance(classifier: IncrementalClassifier, stream: Stream) -> None:
     """One call learns what many calls learn."""
     rowwise = [step.rows([row]) for step in stream.steps for row in range(len(step.y))]
