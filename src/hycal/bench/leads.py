@@ -41,7 +41,7 @@ class Lead:
         return abs(self.mean) > self.interval
 
 
-def paired_lead(ours: Sequence[Hits], theirs: Sequence[Hits], level: float = 0.95) -> Lead:
+def paired_lead(ours: Sequence[Hits], theirs: Sequence[Hits]) -> Lead:
     """Return the lead of one method over another.
 
     `ours` and `theirs` say for each seed which test images of each domain are right.
@@ -62,7 +62,7 @@ def paired_lead(ours: Sequence[Hits], theirs: Sequence[Hits], level: float = 0.9
     if drawn + asked == 0.0:
         return Lead(float(by_seed.mean()), 0.0, seeds)
     freedom = (drawn + asked) ** 2 / (drawn**2 / max(1, seeds - 1) + asked**2 / max(1, images))
-    half = student.ppf((1.0 + level) / 2.0, freedom) * np.sqrt(drawn + asked)
+    half = student.ppf(0.975, freedom) * np.sqrt(drawn + asked)
     return Lead(float(by_seed.mean()), float(half), seeds)
 
 

@@ -19,6 +19,8 @@ from scipy.stats import t as student
 from hycal.errors import HyCalError
 from hycal.validation import Doubles
 
+_BINS = 15  # of the calibration error
+
 
 def accuracy_matrix(A: npt.ArrayLike) -> Doubles:
     """Return A as a square array of floats, or say what is wrong with it."""
@@ -273,10 +275,10 @@ def gap(values: npt.ArrayLike) -> float:
     return float(row.max() - row.min())
 
 
-def interval(values: npt.ArrayLike, level: float = 0.95) -> float:
+def interval(values: npt.ArrayLike) -> float:
     r"""Return the half width of the t interval of the mean over seeds; NaN for a single seed.
 
-    .. math:: t_{(1 + level) / 2, n - 1} \, s / \sqrt n
+    .. math:: t_{0.975, n - 1} \, s / \sqrt n
 
     Four seeds have 3.182 s/2:
 
@@ -286,10 +288,10 @@ def interval(values: npt.ArrayLike, level: float = 0.95) -> float:
     runs = np.asarray(values, dtype=np.float64)
     if runs.size < 2:
         return float("nan")
-    return float(student.ppf((1.0 + level) / 2.0, runs.size - 1) * runs.std(ddof=1) / np.sqrt(runs.size))
+    return float(student.ppf(0.975, runs.size - 1) * runs.std(ddof=1) / np.sqrt(runs.size))
 
 
-def calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int = 15) -> float:
+def calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike) -> float:
     r"""Return the expected calibration error in percent, over equal bins of the probability of the answer.
 
     .. math:: \sum_b \frac{n_b}{n} \, | \text{right}_b - \text{confidence}_b |
@@ -302,6 +304,6 @@ def calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int
     chance, hit = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.float64)
     if chance.ndim != 1 or chance.shape != hit.shape or not chance.size:
         raise HyCalError(f"{chance.shape} probabilities came with {hit.shape} answers; expected one of each per query.")
-    bin_of = np.minimum((chance * bins).astype(np.intp), bins - 1)
-    gaps = np.bincount(bin_of, weights=hit - chance, minlength=bins)
+    bin_of = np.minimum((chance * _BINS).astype(np.intp), _BINS - 1)
+    gaps = np.bincount(bin_of, weights=hit - chance, minlength=_BINS)
     return float(100.0 * np.abs(gaps).sum() / chance.size)

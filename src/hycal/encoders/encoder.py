@@ -8,7 +8,7 @@ stood from the start. A part of a row that is all zeros is a view that the image
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -76,31 +76,21 @@ class Towers:
     graph: Callable[[], bytes] | None = None
 
 
+@dataclass(kw_only=True, eq=False)
 class TowerEncoder:
-    """An `Encoder` made of towers.
+    """An `Encoder` made of towers."""
 
-    `no_text` is the error for texts where there is no text tower; `backend` is the library that runs the image tower.
-    """
+    name: str
+    dimension: int
+    fingerprint: str
+    preprocessing: Preprocessing
+    towers: Towers
+    no_text: str  # the error for texts where there is no text tower
+    backend: Backend = "onnx"  # the library that runs the image tower
+    has_text: bool = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        dimension: int,
-        fingerprint: str,
-        preprocessing: Preprocessing,
-        towers: Towers,
-        no_text: str,
-        backend: Backend = "onnx",
-    ) -> None:
-        self.name = name
-        self.dimension = dimension
-        self.fingerprint = fingerprint
-        self.preprocessing = preprocessing
-        self.has_text = towers.text is not None
-        self.backend = backend
-        self.towers = towers
-        self.no_text = no_text
+    def __post_init__(self) -> None:
+        self.has_text = self.towers.text is not None
 
     @property
     def preprocess(self) -> Callable[[Image.Image], Floats]:

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from hycal.data.readers import list_images
-from hycal.data.samples import split_of
+from hycal.data.samples import ListedImage, split_of
 from hycal.embedding.sources import ImageSource
 from hycal.embedding.store import Skipped
 from hycal.embedding.table import EmbeddingTable, is_table, read_table
@@ -81,7 +81,7 @@ def to_learn(
             "and is not embedded again. In Python, `partial_fit` learns the rows of a table."
         )
     listed = list_images(source, outside=outside, images=images)
-    found, left_out = _labels(listed, [image.source.name for image in listed], TO_LEARN, source, domain)
+    found, left_out = _labels(_entries(listed), [image.source.name for image in listed], TO_LEARN, source, domain)
     return [LabelledImage(listed[at].source, listed[at].file, label) for at, label in found.items()], left_out
 
 
@@ -134,11 +134,11 @@ def held_out_images(source: Path, state: State, *, domain: str | None = None, ou
         table = _table(source, state.space)
         columns = (table.domains.tolist(), table.labels.tolist(), table.splits.tolist())
         known, left_out = _known(
-            [_Row(*row) for row in zip(*columns, strict=True)], table.files.tolist(), state, source, domain
+            [_Entry(*row) for row in zip(*columns, strict=True)], table.files.tolist(), state, source, domain
         )
         return HeldOutImages(table.rows[list(known)], list(known.values()), left_out)
     images = list_images(source, outside=outside)
-    known, left_out = _known(images, [image.source.name for image in images], state, source, domain)
+    known, left_out = _known(_entries(images), [image.source.name for image in images], state, source, domain)
     return HeldOutImages([images[at].source for at in known], list(known.values()), left_out)
 
 
@@ -157,29 +157,17 @@ def known_label(state: State, label: str) -> Label | None:
     return own if own in state.classes else class_called(state, split_label(own)[1])
 
 
-class _Entry(Protocol):
+class _Entry(NamedTuple):
     """What an input says about one image; "" where it says nothing."""
-
-    @property
-    def domain(self) -> str: ...
-
-    @property
-    def label(self) -> str: ...
-
-    @property
-    def split(self) -> str: ...
-
-    @property
-    def problem(self) -> str: ...
-
-
-class _Row(NamedTuple):
-    """A row of a table."""
 
     domain: str
     label: str
     split: str
     problem: str = ""
+
+
+def _entries(images: Iterable[ListedImage]) -> list[_Entry]:
+    return [_Entry(image.domain, image.label, image.split, image.problem) for image in images]
 
 
 def _known(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hycal.embedding.decoding import MOST_PIXELS, Thumbnails
 from hycal.embedding.pipeline import embed
@@ -33,6 +33,7 @@ class EmbeddedExamples:
         return [Arrival(labels[number], example) for number, example in self.examples.items()]
 
 
+@dataclass(eq=False)
 class Learner:
     """A project and its encoder; safe to share between threads.
 
@@ -40,19 +41,11 @@ class Learner:
     `on_encoded` is called with the number of images whenever the encoder has embedded some.
     """
 
-    def __init__(
-        self,
-        project: Project,
-        encoder: Encoder | None,
-        *,
-        why_no_encoder: str = "",
-        on_encoded: Callable[[int], None] | None = None,
-    ) -> None:
-        self.project = project
-        self.encoder = encoder
-        self._why_no_encoder = why_no_encoder
-        self._on_encoded = on_encoded
-        self._encoding = threading.Lock()  # one batch at a time: the encoder uses every core
+    project: Project
+    encoder: Encoder | None
+    why_no_encoder: str = ""
+    on_encoded: Callable[[int], None] = lambda images: None
+    _encoding: threading.Lock = field(default_factory=threading.Lock)  # one batch at a time: it uses every core
 
     def embed(
         self,
@@ -87,7 +80,7 @@ class Learner:
             Decodes and preprocesses an image; see `hycal.embedding.preparation`.
         """
         if self.encoder is None:
-            raise HyCalError(f"Images cannot be embedded here. {self._why_no_encoder}".strip())
+            raise HyCalError(f"Images cannot be embedded here. {self.why_no_encoder}".strip())
         made = Thumbnails(known) if thumbnails else None
         with self._encoding:
             result = embed(
@@ -99,8 +92,7 @@ class Learner:
                 thumbnails=made,
                 preparing=preparing,
             )
-        if self._on_encoded is not None:
-            self._on_encoded(result.encoded)
+        self.on_encoded(result.encoded)
         rows = unit_views(result.rows, self.project.state.space.views) if len(result.rows) else result.rows
         called = [source.name for source in sources] if names is None else names
         examples = {

@@ -29,8 +29,7 @@ from hycal.parallel.threads import thread_pool
 from hycal.project import Example
 from hycal.project.labels import LONGEST_NAME
 from hycal.project.learner import Learner
-from hycal.serve.pile.files import PileFile, PileSource, files_of, remove, spread
-from hycal.serve.pile.rows import CachedRows
+from hycal.serve.pile.files import CachedRows, PileFile, PileSource, files_of, remove, spread
 from hycal.validation import Floats
 
 MOST_SKIPPED = 1000  # files that are named with the reason; the others are counted
