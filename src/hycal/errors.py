@@ -14,8 +14,6 @@ class HyCalError(ValueError):
 
     Whatever raised it left its object, or its file, as it was.
 
-    Examples
-    --------
     >>> import hycal
     >>> try:
     ...     hycal.NCM().fit([[1.0, 0.0]], ["a", "b"])
@@ -28,8 +26,6 @@ class HyCalError(ValueError):
 class ModelFileError(HyCalError):
     """A model file that is missing, malformed, or from a newer hycal.
 
-    Examples
-    --------
     >>> import hycal
     >>> try:
     ...     hycal.load("missing.safetensors")

@@ -46,8 +46,6 @@ def paired_lead(ours: Sequence[Hits], theirs: Sequence[Hits]) -> Lead:
 
     `ours` and `theirs` say for each seed which test images of each domain are right.
 
-    Examples
-    --------
     >>> lead = paired_lead([[np.array([True, True, True, False])]], [[np.array([True, False, True, False])]])
     >>> lead.mean, round(lead.interval, 1), lead.beyond_chance
     (25.0, 79.6, False)

@@ -48,8 +48,6 @@ class PublishedCell:
 def published(table: str) -> tuple[PublishedCell, ...]:
     """Return the cells of one table of the paper.
 
-    Examples
-    --------
     >>> [cell.value for cell in published("fusion") if cell.setting == "high-scale" and cell.column == "last"]
     [63.06, 63.5]
     """
@@ -63,8 +61,6 @@ def find_published(setting: str, method: str, column: str, table: str = "") -> P
 
     Where several tables print it, that of `table` counts, or the first of `TABLES`.
 
-    Examples
-    --------
     >>> cell = find_published("high-scale", "HyCal", "last")
     >>> cell.value, cell.interval
     (63.5, 0.73)
@@ -78,8 +74,6 @@ def find_published(setting: str, method: str, column: str, table: str = "") -> P
 def published_shots() -> dict[str, dict[str, int]]:
     """Return the paper's table of K_c for seed 42: shots by class by domain, in the printed order.
 
-    Examples
-    --------
     >>> published_shots()["mnist"]["9"]
     37
     """

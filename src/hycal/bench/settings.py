@@ -94,8 +94,6 @@ class Setting:
     def in_order(self, order: str = DEFAULT_ORDER) -> tuple[DomainShots, ...]:
         """Return the domains in the order of learning called `order`.
 
-        Examples
-        --------
         >>> [domain.name for domain in load_setting("high-scale").in_order("II")][:3]
         ['eurosat', 'organ', 'artbench']
         """
@@ -121,8 +119,6 @@ class Setting:
 def list_settings() -> list[str]:
     """Return the names of the settings that come with the package.
 
-    Examples
-    --------
     >>> [name for name in list_settings() if name.endswith("scale")]
     ['cross-scale', 'high-scale', 'xd8-cross-scale', 'xd8-high-scale']
     """
@@ -133,8 +129,6 @@ def list_settings() -> list[str]:
 def load_setting(name: str | os.PathLike[str]) -> Setting:
     """Return a setting by its name, or from a file that ends in .toml.
 
-    Examples
-    --------
     >>> setting = load_setting("high-scale")
     >>> [sum(domain.shots_for(0)) for domain in setting.domains]
     [1000, 50, 940, 50, 50, 50, 55, 1020]
@@ -176,8 +170,6 @@ def few_shot_settings(name: str, classes: Mapping[str, int], shots: Iterable[int
 
     Settings are called NAME-K-shot. `classes` has the number of classes of each domain, in the order of learning.
 
-    Examples
-    --------
     >>> [setting.name for setting in few_shot_settings("birds", {"owls": 3}, [1, 5])]
     ['birds-1-shot', 'birds-5-shot']
     """

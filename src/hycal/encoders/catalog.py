@@ -123,8 +123,6 @@ def list_encoders() -> list[EncoderSpec]:
 def find_encoder(name: str) -> EncoderSpec:
     """Return the entry `name`, in any case, or raise an error that lists the known ones.
 
-    Examples
-    --------
     >>> find_encoder("builtin:flip").augmentation
     'flip'
     """
@@ -148,8 +146,6 @@ def find_encoder(name: str) -> EncoderSpec:
 def augmented_name(name: str, augmentation: str) -> str:
     """Return the name of an encoder, or of several, with an augmentation, which it may have already.
 
-    Examples
-    --------
     >>> augmented_name("builtin", "flip"), augmented_name("dinov2-s+builtin:flip", "flip")
     ('builtin:flip', 'builtin:flip+dinov2-s:flip')
     """
@@ -163,8 +159,6 @@ def augmented_name(name: str, augmentation: str) -> str:
 def find_parts(name: str) -> list[EncoderSpec]:
     """Return the entries that `name` joins by "+", ordered by name; one entry if it joins none.
 
-    Examples
-    --------
     >>> [spec.name for spec in find_parts("clip-vit-b16-w8+builtin")]
     ['builtin', 'clip-vit-b16-w8']
     """

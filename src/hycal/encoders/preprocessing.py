@@ -30,8 +30,6 @@ class Preprocessing:
     the resize and not after it, because Pillow resizes palette images by nearest neighbour. With `aspect` "squashed",
     as SigLIP has it, the whole image is resized to the square and nothing is cut.
 
-    Examples
-    --------
     >>> from PIL import Image
     >>> Preprocessing().apply(Image.new("RGB", (320, 240))).shape
     (3, 224, 224)

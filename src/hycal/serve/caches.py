@@ -83,8 +83,6 @@ class CachedResult(Generic[T]):
 class RecentImages:
     """The images that clients sent last, embedded, by content hash. When it is full, the least recently used go.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> images = RecentImages(most=2)
     >>> one, two, three = (Example(np.eye(3, dtype=np.float32)[i]) for i in range(3))

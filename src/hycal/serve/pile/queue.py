@@ -41,8 +41,6 @@ class _Lease:
 class Leases:
     """The images that people have in hand, by content hash; safe to share between threads.
 
-    Examples
-    --------
     >>> leases = Leases()
     >>> leases.take("anna", [b"1", b"2", b"3"], 2), leases.take("ben", [b"1", b"2", b"3"], 2)
     ([b'1', b'2'], [b'3'])
