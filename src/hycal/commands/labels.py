@@ -85,15 +85,13 @@ def _labels(
         if images is not None:
             raise HyCalError(f"--images says where the images of a model or a file are, and {source} is a folder.")
         manifest = read_manifest(source)
-        return _of_folder(source) if manifest is None else _of_sorted(manifest), source
+        if manifest is not None:
+            return _of_sorted(manifest), source
+        return [ImageLabel(one.file, one.label, one.domain, one.split) for one in list_images(source)], source
     project = Project(source)
     if images is None:
         return _of_model(project), None
     return _of_pile(project, images, choice, quiet), images
-
-
-def _of_folder(folder: Path) -> list[ImageLabel]:
-    return [ImageLabel(image.file, image.label, image.domain, image.split) for image in list_images(folder)]
 
 
 def _of_sorted(manifest: Manifest) -> list[ImageLabel]:

@@ -96,7 +96,8 @@ def learn_command(
     Example: hycal learn photos.hycal photos/flowers --domain flower
     """
     if augment is not None:
-        encoder = augmented_name(encoder or _own_encoder(model), augment)
+        own = Project(model).state.space.name if model.exists() else DEFAULT_ENCODER
+        encoder = augmented_name(encoder or own, augment)
     check_names(encoder, method)
     labelled, left_out = to_learn(folder, domain=domain, outside=outside, images=images)
     if not labelled:
@@ -158,10 +159,6 @@ def _no_images(source: Path, left_out: LeftOut) -> str:
         f"{source} has no images in class folders. Put the images of each class in a folder named after the class: "
         f"{source / 'cat' / '1.jpg'}."
     )
-
-
-def _own_encoder(model: Path) -> str:
-    return Project(model).state.space.name if model.exists() else DEFAULT_ENCODER
 
 
 def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:

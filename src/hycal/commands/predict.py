@@ -123,13 +123,10 @@ def _csv_writer(*, marks: bool) -> Callable[[Prediction], None]:
             write_row([item.file, "", "", "", "", item.problem, *("" for _ in more)])
         for rank, candidate in enumerate(item.answer, start=1):
             numbers = f"{candidate.probability:.6f}", f"{candidate.score:.6f}"
-            write_row([item.file, rank, candidate.label, *numbers, "", *(_mark(item.unknown) for _ in more)])
+            marked = [] if not marks else ["" if item.unknown is None else str(item.unknown).lower()]
+            write_row([item.file, rank, candidate.label, *numbers, "", *marked])
 
     return write
-
-
-def _mark(unknown: bool | None) -> str:
-    return "" if unknown is None else str(unknown).lower()
 
 
 def _people_writer(why: bool) -> Callable[[Prediction], None]:

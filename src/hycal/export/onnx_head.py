@@ -166,7 +166,8 @@ def _normalised(build: GraphBuilder, preprocessing: Preprocessing) -> str:
 def _tower(build: GraphBuilder, encoder: ImageTower) -> Any:
     """Return the graph of an encoder in the operators of the head; refuse one that they cannot express."""
     model = build.onnx.load_model_from_string(encoder.image_graph())
-    versions = {entry.domain: entry.version for entry in model.opset_import if entry.domain in _domains(model.graph)}
+    used = {node.domain for node in model.graph.node}
+    versions = {entry.domain: entry.version for entry in model.opset_import if entry.domain in used}
     own = versions.pop("", versions.pop("ai.onnx", OPSET))
     if versions or model.functions:
         raise HyCalError(
@@ -182,7 +183,3 @@ def _tower(build: GraphBuilder, encoder: ImageTower) -> Any:
             f"The graph of {encoder.name} has version {own} of ONNX's operators, and cannot be converted to {OPSET}: "
             f"{error}. Export without --with-encoder."
         ) from None
-
-
-def _domains(graph: Any) -> set[str]:
-    return {node.domain for node in graph.node}

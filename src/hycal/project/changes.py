@@ -293,13 +293,6 @@ def _kind(state: State) -> ModelKind:
 
 def describe_counts(counts: Mapping[Label, int]) -> str:
     """Describe how many images of how many classes, as in "3 images of 2 classes"."""
-    return f"{_images(counts)} of {_classes(counts)}"
-
-
-def _images(counts: Mapping[Label, int]) -> str:
     total = sum(counts.values())
-    return f"{total:,} image{'' if total == 1 else 's'}"
-
-
-def _classes(counts: Mapping[Label, int]) -> str:
-    return next(iter(map(str, counts))) if len(counts) == 1 else f"{len(counts):,} classes"
+    classes = next(iter(map(str, counts))) if len(counts) == 1 else f"{len(counts):,} classes"
+    return f"{total:,} image{'' if total == 1 else 's'} of {classes}"

@@ -40,7 +40,10 @@ def project_content(state: State) -> Content:
     history = [_entry_json(entry, pool) for entry in state.history]
     width = state.space.dimension
     return Content(
-        manifest={**model.manifest, "project": _project_json(state, history)},
+        manifest={
+            **model.manifest,
+            "project": {"encoder_name": state.space.name, "version": state.version, "history": history},
+        },
         tensors={
             **model.tensors,
             **pack_provenance(pool.examples),
@@ -78,10 +81,6 @@ def _unpack_retired(tensors: Mapping[str, npt.NDArray[Any]], name: str, views: t
     if not sound or not np.isfinite(rows).all() or np.any((widths < 1) | (widths > rows.shape[1])):
         raise ValueError(f"{name} and its widths do not fit together")
     return [row[:width] for row, width in zip(rows, widths.tolist(), strict=True)]
-
-
-def _project_json(state: State, history: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"encoder_name": state.space.name, "version": state.version, "history": history}
 
 
 def stack_rows(rows: Sequence[Floats], width: int) -> Floats:

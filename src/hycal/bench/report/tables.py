@@ -67,7 +67,11 @@ def combine(
         more = [row for row in rows if any(not np.isnan(value.mean) for value in row[1])]
         protocols = dict.fromkeys(group.protocol for group in groups)
         about = f"Protocol {', '.join(protocols)}. {caption}".strip()
-        blocks.append(make_table(title, about, columns, methods, _value, more))
+        blocks.append(
+            make_table(
+                title, about, columns, methods, lambda method, column: _group(column).value(method, column.name), more
+            )
+        )
     if absent:
         reason = f"Not run yet for {', '.join(part.group for part in absent)}:" if methods else "Not run yet:"
         folders = dict.fromkeys(part.embeddings for part in absent)
@@ -79,10 +83,6 @@ def combine(
 def _group(column: Column) -> Group:
     assert column.group is not None
     return column.group
-
-
-def _value(method: str, column: Column) -> Value:
-    return _group(column).value(method, column.name)
 
 
 def run_command(names: Sequence[str], methods: str = "", embeddings: str = EMBEDDINGS) -> str:

@@ -68,7 +68,7 @@ class Leases:
             first = (key for key in free if (person, key) not in self._later)
             mine += islice(first, most - len(mine))
             if not mine:
-                mine = [key for key in self._put_off(person) if key in free][:most]
+                mine = [key for who, key in self._later if who == person and key in free][:most]
             until = self._clock() + self._seconds
             for key in mine:
                 self._later.pop((person, key), None)
@@ -113,9 +113,6 @@ class Leases:
 
     def _people(self) -> set[str]:
         return {lease.person for lease in self._held.values()}
-
-    def _put_off(self, person: str) -> list[bytes]:
-        return [key for who, key in self._later if who == person]
 
     def _release(self, done: Collection[bytes]) -> None:
         now = self._clock()

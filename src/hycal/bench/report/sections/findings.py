@@ -43,7 +43,8 @@ def findings(results: Results) -> list[Section]:
         lines.insert(0, ("Overall", _overall(groups)))
     told = [method for method in _ordered(groups) if knows_domains(method)]
     if told:
-        lines.append(("Domains", f"{_listed(told)} {_uses(told)} the domains that classes are learned under."))
+        uses = "uses" if len(told) == 1 else "use"
+        lines.append(("Domains", f"{_listed(told)} alone {uses} the domains that classes are learned under."))
     picture = FigureBlock("Last accuracy of every method in every setting", _CAPTION, partial(last_accuracy, groups))
     return [Section("findings", "Findings", (Words(tuple(lines)), picture))]
 
@@ -82,11 +83,8 @@ def _by(group: Group, first: str, other: str) -> str:
         gap = _last(group, first) - _last(group, other)
         return f"by {gap:.1f} points (the runs do not tell whether by chance)"
     seeds = f"{lead.seeds} seed{'s' if lead.seeds != 1 else ''}"
-    return f"by {lead.mean:.1f} ± {lead.interval:.1f} points ({_verdict(lead)}, {seeds})"
-
-
-def _verdict(lead: Lead) -> str:
-    return "beyond chance" if lead.beyond_chance else "may be chance"
+    verdict = "beyond chance" if lead.beyond_chance else "may be chance"
+    return f"by {lead.mean:.1f} ± {lead.interval:.1f} points ({verdict}, {seeds})"
 
 
 def _overall(groups: Sequence[Group]) -> str:
@@ -97,10 +95,6 @@ def _overall(groups: Sequence[Group]) -> str:
 
 def _listed(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def _uses(methods: Sequence[str]) -> str:
-    return "alone uses" if len(methods) == 1 else "alone use"
 
 
 def _ordinal(place: int) -> str:
@@ -179,7 +173,7 @@ def lead_table(title: str, groups: Mapping[str, Group]) -> ResultTable:
 
     def value(method: str, column: Column) -> Value:
         if column.group is None:
-            return _words("yes" if knows_domains(method) else "no")
+            return Value(np.nan, np.nan, 0, text="yes" if knows_domains(method) else "no")
         if column.name != "lead":
             return column.group.value(method, column.name)
         runs = column.group.runs
@@ -203,10 +197,6 @@ def _compared(label: str) -> bool:
 def _can_compare(group: Group) -> bool:
     with_hits = [label for label, runs in group.runs.items() if _compared(label) and any(run.right for run in runs)]
     return len(with_hits) > 1 and any(name in with_hits for name in REFERENCES)
-
-
-def _words(text: str) -> Value:
-    return Value(np.nan, np.nan, 0, text=text)
 
 
 def lead_value(lead: Lead | None) -> Value:
