@@ -16,7 +16,7 @@ from hycal.commands._output import class_count, confirm, counting, print_line, p
 from hycal.errors import HyCalError
 from hycal.hub import CardFacts, fetch, open_folder, push, save_folder
 from hycal.hub.card import judge
-from hycal.hub.remote import check_repository
+from hycal.hub.folder import check_repository
 from hycal.project import Project, State
 from hycal.project.evaluation import Score, best_labels, evaluate
 from hycal.project.inputs import held_out_images

@@ -146,8 +146,7 @@ class ImagesOut(ResponseBody):
 class AnswerOut(ImageOut):
     """The answer to one image: candidates, best first, or the problem with it; `learned_as` if the model knows it.
 
-    `unknown` says whether it fits no learned class; null if the request
-    did not ask (`unknown=0`), or no class has two images.
+    `unknown` says whether it fits no learned class; null if nobody asked (`unknown=0`), or no class has two images.
     """
 
     unknown: bool | None
