@@ -87,6 +87,11 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
+def whole_unicode(given: str) -> str:
+    """Return text of a file system or of a client as JSON can carry it: a lone surrogate becomes a question mark."""
+    return given.encode("utf-8", "replace").decode()
+
+
 def plain_json(body: bytes) -> bytes:
     r"""Return JSON in UTF-8 as JSON in printable ASCII.
 

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hycal._version import __version__
 from hycal.errors import HyCalError, MovedOnError, ReadOnlyError, StorageError
+from hycal.escaping import whole_unicode
 from hycal.project import LockedError, Project
 from hycal.project.state_file import MOST_FRAMES
 from hycal.serve.embeddings import EmbeddingsEndpoint
@@ -28,7 +29,6 @@ from hycal.serve.pile.desk import PileDesk
 from hycal.serve.pile.routes import pile_router
 from hycal.serve.requests import EMBEDDINGS, PREFIX, body_limits
 from hycal.serve.routes import ERRORS, router
-from hycal.serve.schemas import whole_unicode
 from hycal.serve.security import METRICS, Access, Guard, without_changes
 from hycal.serve.serializers import PlainJson
 from hycal.serve.service import Service, UnknownImageError

@@ -10,11 +10,7 @@ from typing import Annotated
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
-
-def whole_unicode(given: str) -> str:
-    """Return text of a file system or of a client as JSON can carry it: a lone surrogate becomes a question mark."""
-    return given.encode("utf-8", "replace").decode()
-
+from hycal.escaping import whole_unicode
 
 Text = Annotated[str, BeforeValidator(whole_unicode)]
 LabelText = Annotated[str, BeforeValidator(str)]  # a model that was made elsewhere may have numbers for labels
