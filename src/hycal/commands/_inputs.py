@@ -34,7 +34,7 @@ def new_project(
     from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
     from hycal.project import DEFAULT_METHOD, Project, empty_state
     from hycal.project.encoder import encoder_space
-    from hycal.project.state_file import check_folder
+    from hycal.storage.atomic import check_folder
 
     check_names(encoder, method)
     check_folder(path)

@@ -22,7 +22,7 @@ from hycal.errors import HyCalError
 from hycal.pile.manifest import UNKNOWN, Manifest, read_manifest
 from hycal.pile.sorting import decide
 from hycal.project import Project
-from hycal.storage.atomic import check_replaceable, write_whole
+from hycal.storage.atomic import check_folder, check_replaceable, write_whole
 
 
 @report_errors
@@ -54,8 +54,7 @@ def labels_command(
     """
     if to not in MARKS:
         raise typer.BadParameter(f"{to!r} is unknown; expected one of {', '.join(MARKS)}", param_hint="--to")
-    if not out.absolute().parent.is_dir():
-        raise HyCalError(f"Cannot write {out}: the folder {out.parent} does not exist. Make it first.")
+    check_folder(out)
     mark = b"" if force else MARKS[to]
     check_replaceable(out, mark)
     found, root = _labels(source, images, EncoderChoice(encoder, weights, cache), quiet)

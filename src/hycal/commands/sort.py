@@ -35,6 +35,7 @@ from hycal.pile.manifest import LAYOUTS, Layout, Manifest, PlannedMove, Way, rea
 from hycal.pile.moves import Problem, undo_sort
 from hycal.pile.sorting import ImageToSort, decide, extended, new_manifest, sort_images
 from hycal.project import Project
+from hycal.storage.atomic import check_folder
 
 SortedFolder = Annotated[Path, typer.Option("--out", help="Folder to sort into; made if there is none.")]
 
@@ -89,8 +90,7 @@ def sort_command(
     """
     way = _way(copy, move, link)
     kind = _layout(layout)
-    if not out.absolute().parent.is_dir():
-        raise HyCalError(f"Cannot make {out}: the folder {out.parent} does not exist. Make it first.")
+    check_folder(out)
     project = Project(model)
     fresh = new_manifest(folder, out, way=way, layout=kind, csv=as_csv)
     before = read_manifest(out)

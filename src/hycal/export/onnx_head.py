@@ -20,7 +20,7 @@ from hycal.encoders.onnx_graph import OPSET, PRODUCER, GraphBuilder
 from hycal.encoders.preprocessing import Preprocessing
 from hycal.errors import HyCalError
 from hycal.state.snapshot import Snapshot
-from hycal.storage.atomic import check_replaceable, write_whole
+from hycal.storage.atomic import check_folder, check_replaceable, write_whole
 from hycal.uncertainty.calibration import Calibration
 
 _MOST_BYTES = 2**31 - 2**20  # a protobuf holds 2 GB
@@ -66,8 +66,7 @@ def export_onnx(
     properties name the classes and the encoder.
     """
     target = Path(path)
-    if not target.absolute().parent.is_dir():
-        raise HyCalError(f"Cannot write {target}: the folder {target.parent} does not exist. Make it first.")
+    check_folder(target)
     mark = b"" if force else _MARK
     check_replaceable(target, mark)
     write_whole(target, onnx_head(classifier, encoder), mark=mark)

@@ -35,6 +35,12 @@ def write_whole(target: Path, content: bytes, *, mark: bytes = b"") -> None:
         file.write(content)
 
 
+def check_folder(path: Path) -> None:
+    """Refuse a file in a folder that does not exist."""
+    if not path.absolute().parent.is_dir():
+        raise HyCalError(f"Cannot write {path}: the folder {path.parent} does not exist. Make it first.")
+
+
 def check_replaceable(target: Path, mark: bytes = b"") -> None:
     """Raise if `target` is a file that must not be replaced.
 

@@ -26,8 +26,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from hycal._version import __version__
-from hycal.errors import HyCalError, ModelFileError, storing
-from hycal.storage.atomic import preparing
+from hycal.errors import ModelFileError, storing
+from hycal.storage.atomic import check_folder, preparing
 from hycal.validation import Floats, view_slices
 
 FORMAT = "hycal-model"
@@ -65,8 +65,7 @@ def prepared(path: str | os.PathLike[str], content: Content) -> Iterator[Callabl
     version = VERSION if _NEWEST_KEYS & set(content.manifest) else VERSION - 1
     manifest = {"format": FORMAT, "version": version, "hycal": __version__, **content.manifest}
     text = json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    if not target.parent.is_dir():
-        raise HyCalError(f"Cannot save to {target}: the folder {target.parent} does not exist. Make it first.")
+    check_folder(target)
     with storing(target), preparing(target) as draft:
         write_parts(draft.file.name, text, content.tensors)
         draft.finish()
