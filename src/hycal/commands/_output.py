@@ -258,7 +258,9 @@ def progress(
 
 
 @contextmanager
-def counting(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[int, int | None], None]]:
+def counting(
+    what: str, total: int | None = None, *, quiet: bool = False
+) -> Iterator[Callable[[int, int | None], None]]:
     """Yield a function that shows how many steps of `what` are done, of how many, on standard error."""
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True, quiet=quiet)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
 from hycal.commands._inputs import EncoderChoice
 from hycal.commands._options import CacheFolder, Json, Model, ModelEncoder, Quiet, StrictSkips, Weights, Yes
@@ -19,12 +17,12 @@ from hycal.commands._output import (
     FOUND_SOMETHING,
     ask_or_stop,
     confirm,
+    counting,
     is_watched,
     plural,
     print_json,
     print_line,
     print_skipped,
-    progress,
     report_errors,
     skipped_json,
 )
@@ -104,7 +102,7 @@ def sort_command(
     if dry_run:
         manifest = extended(before or fresh, out, images, sidecars=xmp)
     else:
-        with _watching("sorting", quiet) as watch:
+        with counting("sorting", quiet=quiet) as watch:
             manifest, problems = sort_images(out, fresh, images, sidecars=xmp, watch=watch)
     new = manifest.entries[0 if before is None else before.done :]
     _report(out, manifest, new, problems, (*pile.skipped, *left), dry_run=dry_run, as_json=as_json)
@@ -136,7 +134,7 @@ def unsort_command(
                 "here. Nothing was changed. If that is where they came from, pass --yes."
             )
         ask_or_stop(f"Move {plural(len(planned.entries), 'image')} back to {planned.folder}?")
-    with _watching("undoing", quiet) as watch:
+    with counting("undoing", quiet=quiet) as watch:
         manifest, problems = undo_sort(out, watch=watch)
     _print_problems(problems)
     confirm(f"unsort: {plural(len(manifest.entries), 'image')} of {manifest.folder} {_BACK[manifest.way]}")
@@ -189,14 +187,6 @@ def _decisions(
         else:
             images.append(ImageToSort(file, key, decision))
     return images, left
-
-
-@contextmanager
-def _watching(what: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True, quiet=quiet)
-    with progress(console, *columns, line=lambda done, of, seconds: f"{what}: {done:,} of {of:,} images") as show:
-        yield show
 
 
 def _report(
