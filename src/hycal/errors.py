@@ -66,14 +66,8 @@ class MissingExtraError(HyCalError):
 def load_extra(module: str, *, extra: str, why: str) -> ModuleType:
     """Import `module` of an extra of hycal.
 
-    Parameters
-    ----------
-    module : str
-        Name of the module to import.
-    extra : str
-        The extra of hycal that installs it.
-    why : str
-        What needs the module; it begins the message of the error.
+    `extra` is the extra of hycal that installs it. `why` says what needs the module; it begins the message of the
+    error.
     """
     return _load(module, why, f"Install it: pip install 'hycal[{extra}]'.")
 

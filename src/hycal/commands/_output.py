@@ -230,16 +230,9 @@ def progress(
 ) -> Iterator[Callable[[int, int | None], None]]:
     """Yield a function that shows how many steps are done, of how many.
 
-    Parameters
-    ----------
-    console : Console
-        A terminal shows a bar; anything else gets a line every 30 seconds.
-    *columns : ProgressColumn
-        The parts of the bar.
-    total : int, optional
-        All steps, if they are known before the first one is done.
-    line : callable, optional
-        Returns the line, given the steps done, all steps, and the seconds since the start. None: no lines.
+    A terminal shows a bar of these columns; anything else gets a line every 30 seconds, which `line` returns, given the
+    steps done, all steps, and the seconds since the start. `total` is the number of steps, if it is known before the
+    first.
     """
     began = printed = time.monotonic()
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

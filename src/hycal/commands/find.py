@@ -67,7 +67,7 @@ def find_command(
     if as_json:
         print_json({"what": what, "kind": kind, "images": found, "skipped": skipped_json(pile.skipped)})
         return
-    print_skipped(pile.skipped, rest="; --json lists all of them")
+    print_skipped(pile.skipped)
     for item in found:
         value = f"{item['value']:.1%}" if kind == "class" else f"{item['value']:.3f}"
         mark = ", unlike anything learned" if item.get("unknown") else ""
@@ -135,7 +135,7 @@ def duplicates_command(
     if as_json:
         print_json({"groups": groups, "images": len(pile.files), "skipped": skipped_json(pile.skipped)})
         return
-    print_skipped(pile.skipped, rest="; --json lists all of them")
+    print_skipped(pile.skipped)
     for group in groups:
         print_line(Console(), str(folder / group[0]["file"]))
         for member in group[1:]:

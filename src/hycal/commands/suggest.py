@@ -67,7 +67,7 @@ def suggest_command(
     if as_json:
         print_json({"suggestions": found, "images": len(pile.files), "skipped": skipped_json(pile.skipped)})
         return
-    print_skipped(pile.skipped, rest="; --json lists all of them")
+    print_skipped(pile.skipped)
     if as_csv or out is not None:
         _give_table(found, out)
         return
@@ -142,7 +142,7 @@ def discover_command(
         ]
         print_json({"groups": found, "images": len(pile.files), "skipped": skipped_json(pile.skipped)})
         return
-    print_skipped(pile.skipped, rest="; --json lists all of them")
+    print_skipped(pile.skipped)
     for group in groups:
         shown = ", ".join(str(folder / pile.files[row]) for row in group.rows[:most])
         print_line(

@@ -42,15 +42,10 @@ _QUALITIES = (60, 40, 20, 5)
 def decode(content: Content, *, most_pixels: int = MOST_PIXELS, enough: int | None = None) -> Image.Image:
     """Return the image as RGB, upright, first frame.
 
-    Parameters
-    ----------
-    content : bytes or uint8 array
-        An image file, or pixels of shape (h, w) or (h, w, 3).
-    most_pixels : int
-        Larger images are refused before they are decoded, and so are those that need more than twelve bytes of memory
-        for each of these pixels.
-    enough : int, optional
-        A sufficient side, for thumbnails: a JPEG is then decoded at a fraction of its size. Not for encoders.
+    `content` is an image file, or uint8 pixels of shape (h, w) or (h, w, 3). Images of more than `most_pixels` are
+    refused before they are decoded, and so are those that need more than twelve bytes of memory for each of these
+    pixels. `enough` is a sufficient side, for thumbnails and not for encoders: a JPEG is then decoded at a fraction of
+    its size.
     """
     if not isinstance(content, bytes):
         picture = Image.fromarray(content)

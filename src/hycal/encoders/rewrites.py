@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hycal.encoders.onnx_backend import IMAGES
 from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
     import onnx
 
-EMBEDDING = "image_embeds"
 
 _QUANTISED = {"DynamicQuantizeLinear", "MatMulInteger"}
 
@@ -47,9 +47,9 @@ def class_token(model: onnx.ModelProto, *, output: str) -> onnx.ModelProto:
     from onnx import helper, numpy_helper
 
     result = _copy(model, value=output)
-    first = f"{EMBEDDING}_first"
+    first = f"{IMAGES}_first"
     result.graph.initializer.append(numpy_helper.from_array(np.array(0, dtype=np.int64), first))
-    result.graph.node.append(helper.make_node("Gather", [output, first], [EMBEDDING], name=EMBEDDING, axis=1))
+    result.graph.node.append(helper.make_node("Gather", [output, first], [IMAGES], name=IMAGES, axis=1))
     return _ending_in(result, _embedding())
 
 
@@ -59,14 +59,14 @@ def patch_mean(model: onnx.ModelProto, *, output: str) -> onnx.ModelProto:
     from onnx import helper, numpy_helper
 
     result = _copy(model, value=output)
-    names = {f"{EMBEDDING}_starts": 1, f"{EMBEDDING}_ends": np.iinfo(np.int64).max, f"{EMBEDDING}_axes": 1}
+    names = {f"{IMAGES}_starts": 1, f"{IMAGES}_ends": np.iinfo(np.int64).max, f"{IMAGES}_axes": 1}
     for name, number in names.items():
         result.graph.initializer.append(numpy_helper.from_array(np.array([number], dtype=np.int64), name))
-    patches = f"{EMBEDDING}_patches"
+    patches = f"{IMAGES}_patches"
     result.graph.node.extend(
         [
             helper.make_node("Slice", [output, *names], [patches], name=patches),
-            helper.make_node("ReduceMean", [patches], [EMBEDDING], name=EMBEDDING, axes=[1], keepdims=0),
+            helper.make_node("ReduceMean", [patches], [IMAGES], name=IMAGES, axes=[1], keepdims=0),
         ]
     )
     return _ending_in(result, _embedding())
@@ -86,7 +86,7 @@ def _copy(model: onnx.ModelProto, *, value: str | None = None) -> onnx.ModelProt
 def _embedding() -> onnx.ValueInfoProto:
     from onnx import TensorProto, helper
 
-    return helper.make_tensor_value_info(EMBEDDING, TensorProto.FLOAT, ["batch", "dimension"])
+    return helper.make_tensor_value_info(IMAGES, TensorProto.FLOAT, ["batch", "dimension"])
 
 
 def _ending_in(model: onnx.ModelProto, value: onnx.ValueInfoProto) -> onnx.ModelProto:

@@ -26,14 +26,9 @@ def view_scores(
 ) -> str:
     """Add the nodes that score rows.
 
-    Parameters
-    ----------
-    parts : sequence of slice
-        Columns of each view in a row.
-    scores_of : sequence of callables
-        For each view: adds the nodes that score its unit rows by log posterior, of any normalisation.
-    columns : sequence of ndarray
-        Classes of each domain.
+    `parts` are the columns of each view in a row, `columns` the classes of each domain. `scores_of` has for each view a
+    function that adds the nodes that score its unit rows by log posterior, of any normalisation. Weights have the
+    shapes (G, V) and (V,).
     """
     views = [score(_unit_part(build, rows, part)) for part, score in zip(parts, scores_of, strict=True)]
     inside, totals = [], []

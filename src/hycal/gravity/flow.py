@@ -150,14 +150,8 @@ def drift(
 ) -> Drift:
     """Compare `classifier` with the same model without other domains, on images of one domain.
 
-    Parameters
-    ----------
-    classifier : IncrementalClassifier
-        It is not changed.
-    X, y, answers : ndarray
-        Images of the domain, their labels, and the predictions of `classifier`.
-    own : ndarray of bool
-        Which of `classifier.classes_` belong to the domain.
+    `X`, `y` and `answers` are images of the domain, their labels, and the predictions of `classifier`, which is not
+    changed; `own` says which of its classes belong to the domain.
     """
     if not len(y):
         return NO_DRIFT

@@ -65,14 +65,8 @@ def to_learn(
 ) -> tuple[list[LabelledImage], LeftOut]:
     """Return the images of a folder or of a file of labels that are learned, and what is left out.
 
-    Parameters
-    ----------
-    domain : str, optional
-        The domain of all images; by default what the input says.
-    outside : bool, default=False
-        Whether a manifest may name images outside its folder.
-    images : Path, optional
-        The folder of the images that a file of labels names; by default its own.
+    `domain` is that of all images; by default what the input says. With `outside`, a manifest may name images outside
+    its folder. `images` is the folder of the images that a file of labels names; by default its own.
     """
     if source.is_file() and is_table(source):
         raise HyCalError(
@@ -121,14 +115,7 @@ def count_by_class(images: Iterable[LabelledImage]) -> dict[str, int]:
 def held_out_images(source: Path, state: State, *, domain: str | None = None, outside: bool = False) -> HeldOutImages:
     """Return the labelled images of a folder, manifest or table of embeddings to test a model with.
 
-    Parameters
-    ----------
-    state : State
-        The model. A table must be of the space of its encoder.
-    domain : str, optional
-        The domain of all images; by default what the input says.
-    outside : bool, default=False
-        Whether a manifest may name images outside its folder.
+    A table must be of the space of the encoder of the model. The options are those of `to_learn`.
     """
     if is_table(source):
         table = _table(source, state.space)

@@ -96,14 +96,8 @@ def add_view(
 ) -> Change:
     """Return the project with one more view, or with a view that some images lacked.
 
-    Parameters
-    ----------
-    part : Space
-        The encoder of the view.
-    rows : mapping of bytes to ndarray
-        Its unit embeddings by content hash. Learned images that have none lack the view.
-    texts : mapping of label to ndarray, optional
-        Its embeddings of class names, if it has a text tower.
+    `part` is the encoder of the view. `rows` has its unit embeddings by content hash; learned images that have none
+    lack the view. `texts` has its embeddings of class names, if it has a text tower.
     """
     check_addable(state, part)
     wanted = images_without(state, part)
@@ -224,14 +218,8 @@ def find_images(
 ) -> dict[bytes, ImageSource]:
     """Return the learned images that are at hand, by content hash.
 
-    Parameters
-    ----------
-    wanted : mapping of bytes to Example
-        By content hash.
-    folders : iterable of Path
-        The name of a learned image may lead to it from one of these.
-    sources : iterable of ImageSource
-        Files under any name; read only as long as an image is missing.
+    The name of a learned image may lead to it from one of the `folders`. `sources` are files under any name; they are
+    read only as long as an image is missing.
     """
     named = (ImageFile(folder / example.name) for folder in folders for example in wanted.values() if example.name)
     found: dict[bytes, ImageSource] = {}

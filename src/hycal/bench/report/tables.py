@@ -40,15 +40,9 @@ def combine(
 ) -> list[Block]:
     """Return the table of the parts that have results, and a note that says how to run the others.
 
-    Parameters
-    ----------
-    belongs : callable
-        Says of a group and a method whether the table has it.
-    run : str
-        Methods that the note asks for; see `run_command`.
-    extra : mapping, optional
-        Rows below those of the methods, by their names: from a group and a column to the value. A row without any
-        number of ours is left out.
+    `belongs` says of a group and a method whether the table has it. `run` names the methods that the note asks for; see
+    `run_command`. `extra` has rows below those of the methods, by their names, from a group and a column to the value;
+    a row without any number of ours is left out.
     """
     found = {part: group for part in parts if (group := results.find(part.group)) is not None}
     groups = list(found.values())
