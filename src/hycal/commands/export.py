@@ -47,5 +47,5 @@ def export_command(
     found = {"model": str(model), "onnx": str(onnx), "bytes": size, "classes": len(state.labels)}
     side = None if encoder is None else encoder.preprocessing.size
     given = f"embeddings of {state.space.name!r} go in" if side is None else f"pixels of {side} x {side} go in"
-    told = f"{onnx}: {len(state.labels):,} classes, {size:,} bytes; {given}"
-    confirm(json_text(found) if as_json else told)
+    line = f"{onnx}: {len(state.labels):,} classes, {size:,} bytes; {given}"
+    confirm(json_text(found) if as_json else line)

@@ -40,9 +40,9 @@ def view_scores(
     domains = [
         build.node("LogSoftmax", build.node("Concat", *one, axis=1), axis=1) for one in zip(*totals, strict=True)
     ]
-    told = build.node("LogSoftmax", _weighted(build, domains, domain_weights), axis=1)
+    of_domains = build.node("LogSoftmax", _weighted(build, domains, domain_weights), axis=1)
     scores = [
-        build.node("Add", one, build.node("Gather", told, build.ints(number), axis=1))
+        build.node("Add", one, build.node("Gather", of_domains, build.ints(number), axis=1))
         for number, one in enumerate(inside)
     ]
     order = np.argsort(np.concatenate(columns))

@@ -27,10 +27,9 @@ from scipy.stats import rankdata
 
 from hycal.validation import Floats
 
-_EXACT_UP_TO = 8
-_DRAWS = 20_000
-
-FEWEST = 4
+_EXACT_UP_TO = 8  # domains: all their orders are tried
+_DRAWS = 20_000  # orders of more domains
+FEWEST = 4  # embeddings that have a shape
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from hycal.project.state import State
 from hycal.validation import Label, normal_name
 
 LONGEST_NAME = 200
-
 TargetKind = Literal["class", "domain", "image"]
 _SHORTEST_HASH = 8
 

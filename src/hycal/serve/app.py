@@ -35,8 +35,7 @@ from hycal.serve.service import Service, UnknownImageError
 
 PAGE = Path(__file__).with_name("page")
 MOST_FAULTS, LONGEST_PLACE = 10, 100  # of a malformed request, in the response
-
-SECONDS_OF_QUIET = 2.0
+SECONDS_OF_QUIET = 2.0  # before changes move from the journal into the file
 MANY_CHANGES = MOST_FRAMES // 2  # at MOST_FRAMES the next change would have to wait for the file
 _log = logging.getLogger(__name__)
 
@@ -176,7 +175,11 @@ _HANDLERS: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {
 
 @contextlib.contextmanager
 def compacting(project: Project, *, seconds: float = SECONDS_OF_QUIET) -> Iterator[None]:
-    """Compact the project in a thread while the block runs, and once more at its end."""
+    """Let changes move from the journal into the model file, in a thread while the block runs, and at its end.
+
+    It happens when the model has not changed for some seconds, and when the journal is long. The same thread looks at
+    the file every time: what another program forgot for good leaves the memory also if nobody asks.
+    """
     ending = threading.Event()
 
     def work() -> None:

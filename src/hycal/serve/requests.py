@@ -26,11 +26,9 @@ _NUMBER_BYTES = 26  # of JSON: a double with its sign, exponent, comma and space
 _HASH_BYTES = 72  # of JSON: an image hash with its quotes, comma and space
 _LABEL_BYTES = 512  # of JSON: an image hash and its label, on average; a label has 20 characters, seldom 200
 _TASK_BYTES = 2560  # of JSON: a task of Label Studio with its annotations and predictions, on average
-
 LONGEST_PATH = 4096
 
 T = TypeVar("T")
-
 ImageHash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Content hash of an image, hexadecimal.")]
 ModelHash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Hash of a model, hexadecimal.")]
 Name = Annotated[str, Field(min_length=1, max_length=200)]

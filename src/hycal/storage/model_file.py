@@ -40,8 +40,7 @@ _PIECE = 16 * 2**20  # bytes that are hashed at once; the pieces of a large arra
 
 T = TypeVar("T")
 Tensors = Mapping[str, npt.NDArray[Any]]
-
-_UNIT_TOLERANCE = 1e-3
+_UNIT_TOLERANCE = 1e-3  # of the squared length of a row
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,6 @@ from hycal.validation import Label
 
 _SAME = 1e-4  # of the largest score: float32 scoring leaves 1e-6 or so
 _ROUNDED = 1e-2  # likewise, for embeddings that were themselves rounded
-
 _STALE = 0.02  # of a probability, through what was fitted to all samples and is kept
 _SHOTS = ((30,) * 12, (40,) * 10, (25,) * 12)  # 1,060 samples
 _WIDTH = 16

@@ -16,7 +16,6 @@ from hycal.bench.report.results import LOWER_IS_BETTER, UNRANKED, Group, Value
 from hycal.escaping import tex_text
 
 TITLES = {name: one.title for name, one in DEFINITIONS.items()}
-
 MISSING = "–"
 #: How a form writes the best number of a column, the second, and a published number.
 _MARKS = {

@@ -26,9 +26,7 @@ MOST_GROUPS = 24
 MAY_BE_UNKNOWN = 0.05  # share of images of learned classes that may be called unknown
 
 Groups = list[tuple[ImageGroup, list[bytes]]]  # a group, and the content hashes of its images
-
-SIDE = 720  # pixels of the longer side
-_QUALITY = 82
+SIDE, _QUALITY = 720, 82  # of a picture for the screen: pixels of the longer side, quality of the JPEG
 
 
 class PileDesk:
@@ -116,7 +114,10 @@ def _group(state: State, images: list[PileImage], rows: Any) -> Groups:
 
 
 def preview(content: bytes, *, most_pixels: int) -> bytes:
-    """Return an image file as a JPEG of at most 720 pixels; raise an ImageError if it cannot be decoded."""
+    """Return an image file as a JPEG of at most 720 pixels; raise an ImageError if it cannot be decoded.
+
+    The files of a pile may come from anywhere, so none is sent as it is, and none is decoded in the server.
+    """
     prepared = isolated()(content, ImageOrder(_pixels, most_pixels, thumbnail=False))
     buffer = io.BytesIO()
     Image.fromarray(prepared.tensor.astype(np.uint8)).save(buffer, "JPEG", quality=_QUALITY)

@@ -22,10 +22,9 @@ from hycal.project import State
 from hycal.serve.pile.images import ImagePile, PileView
 from hycal.uncertainty.cross_validation import Estimate
 
-MINUTES = 5.0
+MINUTES = 5.0  # of a lease
 MOST_PEOPLE = 64
 MOST_LATER = 10_000  # images that people have put off, all together
-
 FIRST = 100  # embedded images before the first suggestion, or all
 AHEAD = 24  # suggestions beside the images in hand
 _GROWTH = 1.25  # times as many embedded images make a new order

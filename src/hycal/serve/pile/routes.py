@@ -70,8 +70,8 @@ async def following(service: TheService, desk: TheDesk, body: schemas.NextIn) ->
 def _answers(service: Service, examples: Sequence[Example]) -> dict[str, Any]:
     state, rows = service.state, [example.row for example in examples]
     candidates = service.answers(state, rows, top=CANDIDATES) if rows and state.classes else [()] * len(rows)
-    told = zip(examples, candidates, service.unknown(state, rows, MAY_BE_UNKNOWN), strict=True)
-    shown = [describe_answer(state, SentImage(one.name, one), found, strange) for one, found, strange in told]
+    answered = zip(examples, candidates, service.unknown(state, rows, MAY_BE_UNKNOWN), strict=True)
+    shown = [describe_answer(state, SentImage(one.name, one), found, strange) for one, found, strange in answered]
     return {"model": state.hash, "images": shown}
 
 

@@ -41,10 +41,10 @@ def findings(results: Results) -> list[Section]:
     lines = [(heading(group), " ".join(_sentences(group))) for group in groups]
     if len(groups) > 1:
         lines.insert(0, ("Overall", _overall(groups)))
-    told = [method for method in _ordered(groups) if knows_domains(method)]
-    if told:
-        uses = "uses" if len(told) == 1 else "use"
-        lines.append(("Domains", f"{_listed(told)} alone {uses} the domains that classes are learned under."))
+    knowing = [method for method in _ordered(groups) if knows_domains(method)]
+    if knowing:
+        uses = "uses" if len(knowing) == 1 else "use"
+        lines.append(("Domains", f"{_listed(knowing)} alone {uses} the domains that classes are learned under."))
     picture = FigureBlock("Last accuracy of every method in every setting", _CAPTION, partial(last_accuracy, groups))
     return [Section("findings", "Findings", (Words(tuple(lines)), picture))]
 
