@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from hycal.commands._options import CacheFolder, FirstModel, Json, Model, NewModel, Yes
+from hycal.commands import _options as opt
 from hycal.commands._output import ask_or_stop, class_count, print_json, print_line, print_receipt, report_errors
 from hycal.embedding.cache import embeddings_folder, forget_images
 from hycal.embedding.sources import ImageFile, content_hash
@@ -24,10 +24,10 @@ _CHANGE_HELP = "Only if this was the last {what}: its name in its receipt (--jso
 
 @report_errors
 def rename_command(
-    model: Model,
+    model: opt.Model,
     old: Annotated[str, typer.Argument(metavar="OLD", help="A class as domain/class, or a domain.")],
     new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Rename a class or a whole domain. No answer changes but for its name.
 
@@ -39,7 +39,7 @@ def rename_command(
 
 @report_errors
 def forget_command(
-    model: Model,
+    model: opt.Model,
     what: Annotated[
         str,
         typer.Argument(
@@ -50,9 +50,9 @@ def forget_command(
         bool,
         typer.Option("--for-good", help="Also empty the undo and clear the cache: nothing of it stays."),
     ] = False,
-    cache: CacheFolder = None,
-    yes: Yes = False,
-    as_json: Json = False,
+    cache: opt.CacheFolder = None,
+    yes: opt.Yes = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Forget a class, a domain or one image, exactly: the model becomes the one that never saw it.
 
@@ -93,10 +93,10 @@ def forget_command(
 
 @report_errors
 def undo_command(
-    model: Model,
+    model: opt.Model,
     change: Annotated[str | None, typer.Argument(metavar="[CHANGE]", help=_CHANGE_HELP.format(what="change"))] = None,
-    yes: Yes = False,
-    as_json: Json = False,
+    yes: opt.Yes = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Take back the last change, exactly; again, and the one before it. `hycal redo` makes it again.
 
@@ -117,9 +117,9 @@ def undo_command(
 
 @report_errors
 def redo_command(
-    model: Model,
+    model: opt.Model,
     change: Annotated[str | None, typer.Argument(metavar="[CHANGE]", help=_CHANGE_HELP.format(what="undo"))] = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Make the change again that the last undo took back, exactly; possible until another change is made.
 
@@ -148,10 +148,10 @@ def _expected(last: HistoryEntry | None, change: str | None) -> str | None:
 
 @report_errors
 def merge_command(
-    first: FirstModel,
+    first: opt.FirstModel,
     second: Annotated[Path, typer.Argument(metavar="B", help="Another model, learned with the same encoder.")],
-    out: NewModel,
-    as_json: Json = False,
+    out: opt.NewModel,
+    as_json: opt.Json = False,
 ) -> None:
     """Make the model that learned all that two models learned; an image that both know counts once.
 
@@ -164,10 +164,10 @@ def merge_command(
 
 @report_errors
 def seal_command(
-    model: Model,
-    out: NewModel,
+    model: opt.Model,
+    out: opt.NewModel,
     half: Annotated[bool, typer.Option("--half", help="Round numbers to half precision: half the bytes.")] = False,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Write a copy to share: it answers as the model does, and holds no image, no name of a file and no history.
 

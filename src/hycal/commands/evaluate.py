@@ -10,20 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import EncoderChoice, embed_held_out
-from hycal.commands._options import (
-    CacheFolder,
-    Domain,
-    Force,
-    Json,
-    LabelledFolder,
-    Model,
-    ModelEncoder,
-    Outside,
-    Quiet,
-    StrictSkips,
-    Weights,
-)
 from hycal.commands._output import (
     FOUND_SOMETHING,
     counting,
@@ -51,16 +39,16 @@ _SHOWN = 10
 
 @report_errors
 def evaluate_command(
-    model: Model,
-    folder: LabelledFolder,
-    domain: Domain = None,
-    outside: Outside = False,
-    encoder: ModelEncoder = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
-    strict: StrictSkips = False,
-    as_json: Json = False,
+    model: opt.Model,
+    folder: opt.LabelledFolder,
+    domain: opt.Domain = None,
+    outside: opt.Outside = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
+    strict: opt.StrictSkips = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Test a model on labelled images: accuracy, what is taken for what, and accuracy by images per class.
 
@@ -118,7 +106,7 @@ def _show_evaluation(found: Evaluation, learned: int) -> None:
 
 @report_errors
 def gravity_command(
-    model: Model,
+    model: opt.Model,
     source: Annotated[
         Path,
         typer.Argument(
@@ -126,14 +114,14 @@ def gravity_command(
             help="Labelled images that were not learned: DOMAIN/CLASS/x.jpg, a manifest, or embeddings as .npz.",
         ),
     ],
-    outside: Outside = False,
-    encoder: ModelEncoder = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    outside: opt.Outside = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
     page: Annotated[Path | None, typer.Option("--html", help="HTML page to write, with tables and pictures.")] = None,
-    force: Force = False,
+    force: opt.Force = False,
 ) -> None:
     """Show how often images of one domain are classified into another, before and after calibration.
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hycal.commands._options import Force, Json, Model, Weights
+from hycal.commands import _options as opt
 from hycal.commands._output import confirm, report_errors
 from hycal.errors import HyCalError
 from hycal.escaping import json_text
@@ -18,12 +18,12 @@ from hycal.project.encoder import encoder_of
 
 @report_errors
 def export_command(
-    model: Model,
+    model: opt.Model,
     onnx: Annotated[Path, typer.Option("--onnx", help="The .onnx file to write.")],
     with_encoder: Annotated[bool, typer.Option("--with-encoder", help="Put the image encoder into the graph.")] = False,
-    weights: Weights = None,
-    force: Force = False,
-    as_json: Json = False,
+    weights: opt.Weights = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Write a model as one ONNX graph that gives the same answers.
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import typer
 from rich.console import Console
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import DEFAULT_ENCODER, EncoderChoice
-from hycal.commands._options import CacheFolder, Json, ModelEncoder, NewEncoder, Quiet, Weights
 from hycal.commands._output import counted, plural, print_json, print_line, print_skipped, report_errors, skipped_json
 from hycal.commands._pile import MaybeModel, Pile, PileFolder, open_pile, project_at
 from hycal.embedding import embed
@@ -32,11 +32,11 @@ def find_command(
     folder: PileFolder,
     what: Annotated[str, typer.Argument(metavar="IMAGE|CLASS|TEXT", help="An image file, a class, or some words.")],
     most: Annotated[int, typer.Option(min=1, help="How many images to show.")] = 20,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    encoder: ModelEncoder = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
 ) -> None:
     """Find images of a folder: those like an image, those of a class, or those that words describe; the best first.
 
@@ -115,11 +115,11 @@ def duplicates_command(
             "the mean, or the same picture in another size or quality."
         ),
     ] = None,
-    encoder: NewEncoder = DEFAULT_ENCODER,
-    weights: Weights = None,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    encoder: opt.NewEncoder = DEFAULT_ENCODER,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Show groups of images that are copies of each other, or nearly: saved again, made smaller, or taken in a burst.
 

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import EncoderChoice, embed_held_out
 from hycal.commands._lazy import Subcommands
-from hycal.commands._options import Model, NewModel, Quiet
 from hycal.commands._output import class_count, confirm, counting, print_line, print_skipped, report_errors, working
 from hycal.errors import HyCalError
 from hycal.hub import CardFacts, fetch, open_folder, push, save_folder
@@ -36,12 +36,12 @@ Open = Annotated[
 @app.command("save")
 @report_errors
 def save_command(
-    model: Model,
+    model: opt.Model,
     folder: Annotated[Path, typer.Argument(help="The new folder.")],
     licence: Licence = "",
     test: Test = None,
     whole: Open = False,
-    quiet: Quiet = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Write a folder as the hub has them: the model, a card that is made from it, and a small configuration.
 
@@ -62,13 +62,13 @@ def save_command(
 @app.command("push")
 @report_errors
 def push_command(
-    model: Model,
+    model: opt.Model,
     repository: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="The repository; made if there is none.")],
     licence: Licence = "",
     test: Test = None,
     whole: Open = False,
     public: Annotated[bool, typer.Option("--public", help="Let everyone see a new repository.")] = False,
-    quiet: Quiet = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Upload what `hycal hub save` would write to the Hugging Face hub; a new repository is private.
 
@@ -88,9 +88,9 @@ def push_command(
 @report_errors
 def load_command(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="OWNER/NAME on the hub, or a folder.")],
-    out: NewModel,
+    out: opt.NewModel,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit; the newest by default.")] = None,
-    quiet: Quiet = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Take a model from the hub, or from a folder of that layout. Nothing of it is executed.
 

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 from PIL import Image
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import EncoderChoice
-from hycal.commands._options import CacheFolder, Force, ModelEncoder, Quiet, Weights
 from hycal.commands._output import class_count, confirm, plural, print_skipped, report_errors
 from hycal.commands._pile import classifier_of, open_pile
 from hycal.data.annotations import MARKS, MODEL, SUFFIXES, ImageLabel, one_class, read_labels, write_labels
@@ -36,11 +36,11 @@ def labels_command(
         Path | None,
         typer.Option("--images", help="Folder of the images. Of a model: label these, with predictions for new ones."),
     ] = None,
-    force: Force = False,
-    encoder: ModelEncoder = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
+    force: opt.Force = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Write labels of images for Label Studio, CVAT, programs that read COCO, or a spreadsheet.
 

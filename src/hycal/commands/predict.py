@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import embedding_cache, model_encoder
-from hycal.commands._options import CacheFolder, Model, ModelEncoder, Quiet, StrictSkips, Weights
 from hycal.commands._output import FOUND_SOMETHING, print_json, print_line, report_errors, working
 from hycal.errors import HyCalError
 from hycal.escaping import csv_line
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @report_errors
 def predict_command(
-    model: Model,
+    model: opt.Model,
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE|FOLDER...", help="Images, or folders of images.")],
     top: Annotated[int, typer.Option(min=1, help="How many classes to name for each image.")] = 5,
     why: Annotated[bool, typer.Option("--explain", help="Show the evidence: shares, weight, nearest images.")] = False,
@@ -38,11 +38,11 @@ def predict_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and image.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one line per image and class.")] = False,
-    encoder: ModelEncoder = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
-    strict: StrictSkips = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
+    strict: opt.StrictSkips = False,
 ) -> None:
     """Say what images show. Answers appear as they come; memory does not grow with the number of images.
 

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import check_method, new_project, warn_of_missing_views
-from hycal.commands._options import ModelEncoder, NewMethod, Weights
 from hycal.commands._output import class_count, plural, print_line, report_errors, working
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
@@ -36,9 +36,9 @@ def serve_command(
             "--label-studio", metavar="FOLDER", help="Be an ML back end of Label Studio; FOLDER has its images."
         ),
     ] = None,
-    encoder: ModelEncoder = None,
-    method: NewMethod = None,
-    weights: Weights = None,
+    encoder: opt.ModelEncoder = None,
+    method: opt.NewMethod = None,
+    weights: opt.Weights = None,
     pile: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder of images to label and sort on the page; clients may see them."),

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import EncoderChoice
-from hycal.commands._options import CacheFolder, Json, Model, ModelEncoder, Quiet, StrictSkips, Weights, Yes
 from hycal.commands._output import (
     FOUND_SOMETHING,
     ask_or_stop,
@@ -40,7 +40,7 @@ SortedFolder = Annotated[Path, typer.Option("--out", help="Folder to sort into; 
 
 @report_errors
 def sort_command(
-    model: Model,
+    model: opt.Model,
     folder: PileFolder,
     out: SortedFolder,
     copy: Annotated[bool, typer.Option("--copy", help="Copy the images; FOLDER stays as it is.")] = False,
@@ -66,12 +66,12 @@ def sort_command(
     as_csv: Annotated[bool, typer.Option("--csv", help="Also write OUT/sorted.csv, a line for each image.")] = False,
     xmp: Annotated[bool, typer.Option("--xmp", help="Also write x.jpg.xmp: keywords for photo programs.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and touch nothing.")] = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    strict: StrictSkips = False,
-    encoder: ModelEncoder = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    strict: opt.StrictSkips = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
 ) -> None:
     """Sort the images of a folder into class folders, with those that fit no class and the doubtful ones aside.
 
@@ -113,8 +113,8 @@ def sort_command(
 @report_errors
 def unsort_command(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A folder that `hycal sort` made.")],
-    yes: Yes = False,
-    quiet: Quiet = False,
+    yes: opt.Yes = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Put everything back as it was before `hycal sort`, by the list that it kept.
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import EncoderChoice, new_project
-from hycal.commands._options import CacheFolder, Json, ModelEncoder, Quiet, Weights
 from hycal.commands._output import (
     confirm,
     plural,
@@ -38,11 +38,11 @@ def suggest_command(
     most: Annotated[int, typer.Option(min=1, help="How many images to suggest.")] = 20,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: file, an empty label to fill in, a guess.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write the CSV to a new file, such as FOLDER/labels.csv.")] = None,
-    as_json: Json = False,
-    encoder: ModelEncoder = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
+    as_json: opt.Json = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Say which images of a folder to label next, the most useful first.
 
@@ -109,11 +109,11 @@ def discover_command(
     ] = None,
     most: Annotated[int, typer.Option(min=1, help="How many typical images to show of each group.")] = 5,
     error: Annotated[float, typer.Option(help="Share of images of learned classes that may seem unknown.")] = 0.05,
-    encoder: ModelEncoder = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Show groups among the images that fit no learned class, each with its most typical images.
 
