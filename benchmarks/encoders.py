@@ -26,7 +26,7 @@ from benchmarks.domains import data_folder
 from hycal.classifiers import METHODS
 from hycal.commands._output import embedding_progress
 from hycal.data.bundled import load_xd8, xd8_provenance
-from hycal.data.embedded import EmbeddedDomain, embed_sets, images_digest, in_order
+from hycal.data.embedded import EmbeddedDomain, embed_sets, in_order
 from hycal.data.readers import read_folder
 from hycal.data.samples import ImageSet
 from hycal.embedding import EmbeddingCache
@@ -34,6 +34,7 @@ from hycal.embedding.cache import embeddings_folder
 from hycal.encoders import Encoder, list_encoders, load_encoder
 from hycal.encoders.files import locate
 from hycal.validation import Doubles
+from tools.build_xd8 import images_digest
 
 
 def bundled_images(root: Path) -> Mapping[str, ImageSet]:

@@ -27,7 +27,7 @@ from hycal.bench.leads import lead_of_runs
 from hycal.bench.methods import Variant, parse_methods, parse_variant
 from hycal.bench.report.blocks import Column, ResultTable, Section
 from hycal.bench.report.results import Group, Value, collect
-from hycal.bench.report.sections.leads import lead_table, lead_value
+from hycal.bench.report.sections.findings import lead_table, lead_value
 from hycal.bench.report.writers import render
 from hycal.bench.runner import grid, run_grid
 from hycal.bench.settings import DomainShots, Setting, load_setting

@@ -17,8 +17,9 @@ from benchmarks.domains import Domain, all_queries, disciplines, missing, stream
 from hycal import KLDA, NCM, SLDA, FeCAM, HyCal, RanPAC
 from hycal.base import IncrementalClassifier
 from hycal.bench.metrics import interval
+from hycal.escaping import markdown_cell
 from hycal.gravity import CLAIMS, DomainFlow, Gravity, domain_flow, measure, pooled
-from hycal.gravity.tables import markdown, sheets, summary
+from hycal.gravity.tables import Sheet, sheets, summary
 
 RICH, POOR = 8, 2
 #: By the name in the tables; the first is the state before calibration.
@@ -31,6 +32,22 @@ METHODS: Mapping[str, Callable[[], IncrementalClassifier]] = {
     "RanPAC": lambda: RanPAC(n_components=1024),
     "KLDA": lambda: KLDA(n_components=1024),
 }
+
+
+def markdown(tables: Sequence[Sheet]) -> str:
+    """Return tables in Markdown."""
+
+    def line(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(map(markdown_cell, cells))} |"
+
+    return "\n".join(
+        "\n".join(
+            [f"### {table.title}", "", table.note, "", line(table.head), line(["---"] * len(table.head))]
+            + [line(row) for row in table.rows]
+            + [""]
+        )
+        for table in tables
+    )
 
 
 def learned(

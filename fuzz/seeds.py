@@ -25,7 +25,7 @@ from hycal.embedding.table import EmbeddingTable, write_table
 from hycal.project import Arrival, Example, Project, Space, empty_state
 from hycal.project.changes import correct, rename
 from hycal.project.journal import change_of
-from hycal.project.lookup import find
+from hycal.project.labels import find
 from hycal.project.reversals import undo
 
 WIDTH = 3

@@ -24,8 +24,8 @@ from hycal.project import Project
 from hycal.project.file import project_content
 from hycal.project.journal import framed, journal_of
 from hycal.project.reversals import undo
-from hycal.serve.bodies import NPY
 from hycal.serve.embeddings import rows_of
+from hycal.serve.requests import NPY
 from hycal.storage import model_file
 
 MOST_PIXELS = 4_000_000

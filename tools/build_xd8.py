@@ -11,6 +11,7 @@ and third command add the same images by another encoder. Only embeddings, label
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import platform
 from collections.abc import Mapping
@@ -18,19 +19,27 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 
 from hycal._version import __version__
 from hycal.commands._output import embedding_progress
-from hycal.data.bundled import PROVENANCE, write_domains, write_view
-from hycal.data.embedded import EmbeddedDomain, embed_sets, images_digest, in_order
+from hycal.data.bundled import PROVENANCE, VIEWS
+from hycal.data.embedded import EmbeddedDomain, embed_sets, in_order
 from hycal.data.readers import read_folder
+from hycal.data.samples import ImageSet
 from hycal.embedding import EmbeddingCache
 from hycal.embedding.store import EmbeddingStore, space_fingerprint
 from hycal.encoders.encoder import Encoder
+from hycal.errors import HyCalError
+from hycal.storage.atomic import replacing, write_whole
+from hycal.validation import Floats
 
 ENCODER = "clip-vit-b16-w8"
 MOST_BYTES = 25_000_000
+_MOST_LABELS = 2**16
+_LEVELS = 127  # of an entry in 8 bits
 VIEW_LICENCES = {
     "builtin": "Embeddings computed with EfficientNet-Lite (Apache licence 2.0).",
     "dinov2-s": "Embeddings computed with DINOv2 ViT-S/14 (Apache licence 2.0).",
@@ -92,6 +101,70 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "not installed"
+
+
+def images_digest(sets: Mapping[str, ImageSet], root: Path) -> str:
+    """Return the hash of the lines `<sha256 of file>  <path below root>` of all files, train then test of each set."""
+    listing = hashlib.sha256()
+    for _, sample in in_order(sets):
+        path = Path(sample.source.name)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        listing.update(f"{digest}  {path.relative_to(root).as_posix()}\n".encode())
+    return listing.hexdigest()
+
+
+def write_domains(folder: Path, domains: Mapping[str, EmbeddedDomain], *, provenance: dict[str, Any]) -> None:
+    """Write `domains`, then their provenance, without which the folder is not readable."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PROVENANCE).unlink(missing_ok=True)
+    counts = {}
+    for name, domain in domains.items():
+        if len(domain.class_names) > _MOST_LABELS:
+            raise HyCalError(f"Domain {name!r} has {len(domain.class_names)} classes; 65,536 fit the format.")
+        arrays: dict[str, Any] = {
+            **_split_planes("train_x", domain.train_x),
+            **_split_planes("test_x", domain.test_x),
+            "train_y": domain.train_y.astype(np.uint16),
+            "test_y": domain.test_y.astype(np.uint16),
+            "class_names": np.array(domain.class_names),
+        }
+        with replacing(folder / f"{name}.npz") as file:
+            np.savez_compressed(file, **arrays)
+        counts[name] = {
+            "classes": len(domain.class_names),
+            "train": len(domain.train_y),
+            "test": len(domain.test_y),
+        }
+    _write_provenance(folder, {**provenance, "domains": counts})
+
+
+def write_view(folder: Path, encoder: str, domains: Mapping[str, EmbeddedDomain], *, provenance: Any) -> None:
+    """Write the rows of the same images by another encoder, and add its provenance to that of the folder."""
+    arrays: dict[str, Any] = {}
+    for name, domain in domains.items():
+        arrays[f"{name}.train_x"], arrays[f"{name}.test_x"] = map(_eight_bits, (domain.train_x, domain.test_x))
+    (folder / VIEWS).mkdir(exist_ok=True)
+    with replacing(folder / VIEWS / f"{encoder}.npz") as file:
+        np.savez_compressed(file, **arrays)
+    content = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+    content["views"] = {**content.get("views", {}), encoder: provenance}
+    _write_provenance(folder, content)
+
+
+def _write_provenance(folder: Path, content: Mapping[str, Any]) -> None:
+    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
+    write_whole(folder / PROVENANCE, (text + "\n").encode())
+
+
+def _eight_bits(rows: Floats) -> npt.NDArray[np.int8]:
+    """Return rows as whole numbers up to 127; their length is lost."""
+    return np.round(_LEVELS * rows / np.abs(rows).max(axis=1, keepdims=True)).astype(np.int8)
+
+
+def _split_planes(name: str, rows: npt.NDArray[np.floating[Any]]) -> dict[str, npt.NDArray[np.uint8]]:
+    """Return `rows` as two named byte planes of float16."""
+    planes = np.ascontiguousarray(rows, dtype="<f2").view(np.uint8).reshape(*rows.shape, 2)
+    return {f"{name}_low": planes[..., 0].copy(), f"{name}_high": planes[..., 1].copy()}
 
 
 def main() -> None:

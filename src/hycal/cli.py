@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
+import os
+import sys
 from typing import Annotated
 
 import typer
 
 from hycal._version import __version__
 from hycal.commands._lazy import Entry, LazyGroup
-from hycal.commands._streams import prepare_streams
 
 _MODELS = "Models"
 _PILE = "A pile of unlabelled images"
@@ -23,60 +25,45 @@ class Commands(LazyGroup):
     """Every command, in the order in which `hycal --help` lists them."""
 
     entries = (
-        Entry("learn", "hycal.commands.learn:learn_command", "Learn the classes in a folder of images.", _MODELS),
-        Entry("predict", "hycal.commands.predict:predict_command", "Classify images.", _MODELS),
-        Entry("correct", "hycal.commands.learn:correct_command", "Set the class of one image.", _MODELS),
-        Entry("classes", "hycal.commands.show:classes_command", "List the classes of a model.", _MODELS),
-        Entry(
-            "info",
-            "hycal.commands.show:info_command",
-            "Show the method, encoder, size and history of a model.",
-            _MODELS,
-        ),
-        Entry("rename", "hycal.commands.change:rename_command", "Rename a class or a domain.", _MODELS),
-        Entry("forget", "hycal.commands.change:forget_command", "Forget a class, a domain or an image.", _MODELS),
-        Entry("undo", "hycal.commands.change:undo_command", "Take back the last change.", _MODELS),
-        Entry("redo", "hycal.commands.change:redo_command", "Make again what undo took back.", _MODELS),
-        Entry("merge", "hycal.commands.change:merge_command", "Make one model of two.", _MODELS),
-        Entry("seal", "hycal.commands.seal:seal_command", "Write a copy without images, to share.", _MODELS),
-        Entry("diff", "hycal.commands.show:diff_command", "Compare two models.", _MODELS),
-        Entry("evaluate", "hycal.commands.evaluate:evaluate_command", "Test a model on labelled images.", _MODELS),
-        Entry("advise", "hycal.commands.advise:advise_command", "Find doubtful images and weak classes.", _MODELS),
-        Entry("methods", "hycal.commands.methods:methods_command", "Find the method that suits a model.", _MODELS),
-        Entry("remake", "hycal.commands.methods:remake_command", "Change the method of a model.", _MODELS),
-        Entry("views", "hycal.commands.views:views_command", "Show, add or drop the encoders of a model.", _MODELS),
+        Entry("learn", "learn:learn_command", "Learn the classes in a folder of images.", _MODELS),
+        Entry("predict", "predict:predict_command", "Classify images.", _MODELS),
+        Entry("correct", "learn:correct_command", "Set the class of one image.", _MODELS),
+        Entry("classes", "show:classes_command", "List the classes of a model.", _MODELS),
+        Entry("info", "show:info_command", "Show the method, encoder, size and history of a model.", _MODELS),
+        Entry("rename", "change:rename_command", "Rename a class or a domain.", _MODELS),
+        Entry("forget", "change:forget_command", "Forget a class, a domain or an image.", _MODELS),
+        Entry("undo", "change:undo_command", "Take back the last change.", _MODELS),
+        Entry("redo", "change:redo_command", "Make again what undo took back.", _MODELS),
+        Entry("merge", "change:merge_command", "Make one model of two.", _MODELS),
+        Entry("seal", "change:seal_command", "Write a copy without images, to share.", _MODELS),
+        Entry("diff", "show:diff_command", "Compare two models.", _MODELS),
+        Entry("evaluate", "evaluate:evaluate_command", "Test a model on labelled images.", _MODELS),
+        Entry("advise", "advise:advise_command", "Find doubtful images and weak classes.", _MODELS),
+        Entry("methods", "methods:methods_command", "Find the method that suits a model.", _MODELS),
+        Entry("remake", "methods:remake_command", "Change the method of a model.", _MODELS),
+        Entry("views", "views:views_command", "Show, add or drop the encoders of a model.", _MODELS),
         Entry(
             "gravity",
-            "hycal.commands.gravity:gravity_command",
+            "evaluate:gravity_command",
             "Show how often images of one domain are classified into another.",
             _MODELS,
         ),
-        Entry("export", "hycal.commands.export:export_command", "Write a model's head as ONNX.", _MODELS),
-        Entry(
-            "serve",
-            "hycal.commands.serve:serve_command",
-            "Serve a model: a page in the browser, and an HTTP API.",
-            _MODELS,
-        ),
-        Entry("suggest", "hycal.commands.suggest:suggest_command", "Say which images to label next.", _PILE),
-        Entry("discover", "hycal.commands.discover:discover_command", "Show groups among unknown images.", _PILE),
-        Entry("sort", "hycal.commands.sort:sort_command", "Sort a pile of images into class folders.", _PILE),
-        Entry("unsort", "hycal.commands.sort:unsort_command", "Put everything back as it was before sort.", _PILE),
-        Entry("labels", "hycal.commands.labels:labels_command", "Write labels for another program.", _PILE),
-        Entry("find", "hycal.commands.find:find_command", "Find images by an image, a class or words.", _PILE),
-        Entry("duplicates", "hycal.commands.find:duplicates_command", "Show images that are nearly the same.", _PILE),
-        Entry(
-            "doctor",
-            "hycal.commands.encoders:doctor",
-            "Say what works on this machine, and what does not.",
-            _EMBEDDINGS,
-        ),
-        Entry("embed", "hycal.commands.embed:embed_command", "Embed every image in a folder.", _EMBEDDINGS),
-        Entry("encoders", "hycal.commands.encoders:app", "List, fetch and inspect the encoders.", _EMBEDDINGS),
-        Entry("data", "hycal.commands.data:app", "Find, fetch and check the data sets of the benchmark.", _EMBEDDINGS),
-        Entry("bench", "hycal.commands.bench:app", "Run the benchmark and report it.", _EMBEDDINGS),
-        Entry("hub", "hycal.commands.hub:app", "Share a model on the Hugging Face hub, or take one.", _FIELD),
-        Entry("new", "hycal.commands.new:app", "Write a package for a method of your own.", _FIELD),
+        Entry("export", "export:export_command", "Write a model's head as ONNX.", _MODELS),
+        Entry("serve", "serve:serve_command", "Serve a model: a page in the browser, and an HTTP API.", _MODELS),
+        Entry("suggest", "suggest:suggest_command", "Say which images to label next.", _PILE),
+        Entry("discover", "suggest:discover_command", "Show groups among unknown images.", _PILE),
+        Entry("sort", "sort:sort_command", "Sort a pile of images into class folders.", _PILE),
+        Entry("unsort", "sort:unsort_command", "Put everything back as it was before sort.", _PILE),
+        Entry("labels", "labels:labels_command", "Write labels for another program.", _PILE),
+        Entry("find", "find:find_command", "Find images by an image, a class or words.", _PILE),
+        Entry("duplicates", "find:duplicates_command", "Show images that are nearly the same.", _PILE),
+        Entry("doctor", "encoders:doctor", "Say what works on this machine, and what does not.", _EMBEDDINGS),
+        Entry("embed", "embed:embed_command", "Embed every image in a folder.", _EMBEDDINGS),
+        Entry("encoders", "encoders:app", "List, fetch and inspect the encoders.", _EMBEDDINGS),
+        Entry("data", "data:app", "Find, fetch and check the data sets of the benchmark.", _EMBEDDINGS),
+        Entry("bench", "bench:app", "Run the benchmark and report it.", _EMBEDDINGS),
+        Entry("hub", "hub:app", "Share a model on the Hugging Face hub, or take one.", _FIELD),
+        Entry("new", "new:app", "Write a package for a method of your own.", _FIELD),
     )
 
 
@@ -102,10 +89,24 @@ def _main(
 ) -> None:
     """Teach a classifier new image classes from a handful of examples."""
     _search_garbage_rarely()
-    prepare_streams()
+    _prepare_streams()
 
 
 def _search_garbage_rarely() -> None:
     """Imports make many objects and little garbage: to search it, also at the end, takes a tenth of a short command."""
     gc.set_threshold(_OBJECTS_AT_ONCE)
     atexit.register(gc.freeze)
+
+
+def _prepare_streams() -> None:
+    """Write what an encoding lacks as escapes, and give a closed stream its number, so that no other file gets it."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)  # the lowest free number; to write there is an error
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,10 +1,12 @@
-"""The errors that hycal raises on purpose."""
+"""The errors that hycal raises on purpose, among them those for files and packages that the system does not give."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 
 class HyCalError(ValueError):
@@ -12,8 +14,6 @@ class HyCalError(ValueError):
 
     Whatever raised it left its object, or its file, as it was.
 
-    Examples
-    --------
     >>> import hycal
     >>> try:
     ...     hycal.NCM().fit([[1.0, 0.0]], ["a", "b"])
@@ -26,8 +26,6 @@ class HyCalError(ValueError):
 class ModelFileError(HyCalError):
     """A model file that is missing, malformed, or from a newer hycal.
 
-    Examples
-    --------
     >>> import hycal
     >>> try:
     ...     hycal.load("missing.safetensors")
@@ -58,4 +56,32 @@ def storing(path: Path) -> Iterator[None]:
         raise StorageError(
             f"{path} cannot be changed: {error.strerror or error}. Nothing was changed. Check that the disk has room "
             f"and that the folder {path.parent} may be written, then do it again."
+        ) from None
+
+
+class MissingExtraError(HyCalError):
+    """A package cannot be imported; the message says how to install it."""
+
+
+def load_extra(module: str, *, extra: str, why: str) -> ModuleType:
+    """Import `module` of an extra of hycal.
+
+    `extra` is the extra of hycal that installs it. `why` says what needs the module; it begins the message of the
+    error.
+    """
+    return _load(module, why, f"Install it: pip install 'hycal[{extra}]'.")
+
+
+def load_package(module: str, *, why: str) -> ModuleType:
+    """Import `module`, a dependency of hycal that some systems cannot load; parameters as for `load_extra`."""
+    return _load(module, why, f"It comes with hycal; install it again: pip install --force-reinstall {module}.")
+
+
+def _load(module: str, why: str, advice: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except (ImportError, RuntimeError, OSError) as error:  # the last two: compiled parts of different builds
+        package = module.partition(".")[0]
+        raise MissingExtraError(
+            f"{why} needs the package {package!r}, which cannot be imported ({error}). {advice}"
         ) from None

@@ -33,8 +33,6 @@ _IN_NO_FILE_NAME = re.compile(r"[/\\%]|^\.")
 def visible(text: str, *, keep: str = "") -> str:
     r"""Return `text` with an escape for each character that is not printed as itself, but for those to `keep`.
 
-    Examples
-    --------
     >>> visible("é\x1b[31m\udce9.jpg")
     'é\\x1b[31m\\udce9.jpg'
     """
@@ -51,8 +49,6 @@ def csv_line(cells: Iterable[object]) -> str:
 
     Where a cell has a semicolon, all are quoted: spreadsheets of some countries separate cells by it.
 
-    Examples
-    --------
     >>> print(csv_line(["=1+1", -0.5, "a,b", "@\x1b"]))
     '=1+1,-0.5,"a,b",'@\x1b
     """
@@ -89,6 +85,11 @@ def html_text(text: str) -> str:
 def json_text(value: Any, *, indent: int | None = None) -> str:
     """Return `value` as JSON in printable ASCII."""
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
+
+
+def whole_unicode(given: str) -> str:
+    """Return text of a file system or of a client as JSON can carry it: a lone surrogate becomes a question mark."""
+    return given.encode("utf-8", "replace").decode()
 
 
 def plain_json(body: bytes) -> bytes:

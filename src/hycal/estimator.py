@@ -12,7 +12,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from importlib import import_module
 from numbers import Integral
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,6 @@ from hycal.validation import as_numpy
 
 _CONTAINERS = ("default", "pandas", "polars")
 _LARGEST, _SMALLEST = 1e100, 1e-100  # of any parameter: its square and its inverse are still numbers
-
-
-class Constraint(Protocol):
-    """What `_parameter_constraints` lists; `str` says it in words. scikit-learn's own constraints fit too."""
-
-    def is_satisfied_by(self, value: Any, /) -> bool:
-        """Whether the value is valid."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +85,8 @@ class StrOptions:
 class Estimator:
     """Parameters that `__init__` stores under their own names, and the rest of the contract of a classifier."""
 
-    #: Valid values of each parameter: it must satisfy one `Constraint` of the list; None in the list allows None.
+    #: Valid values of each parameter: one entry of the list must be satisfied by it (`is_satisfied_by`), and `str` says
+    #: it in words; None in the list allows None. scikit-learn's own constraints fit too.
     _parameter_constraints: ClassVar[Mapping[str, list[Any]]] = {}
     _parameter_defaults: ClassVar[Mapping[str, Any]] = {}
 

@@ -111,13 +111,7 @@ def as_numpy(array: Any) -> Any:
 def check_embeddings(X: npt.ArrayLike, *, width: int | None, owner: str) -> npt.NDArray[Any]:
     """Return `X` as a matrix of finite floats, or say what is wrong with it.
 
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-    width : int or None
-        The width already learned; None accepts any.
-    owner : str
-        Who asks, for the message.
+    `width` is the one already learned, None accepts any; `owner` is who asks, for the message.
     """
     array = X if _is_sound(X) else _checked(as_numpy(X), owner)
     if width is not None and array.shape[1] != width:

@@ -15,7 +15,7 @@ from hycal.bench.leads import lead_of_runs, paired_lead
 from hycal.bench.methods import knows_domains, parse_methods
 from hycal.bench.report.blocks import NotRun, ResultTable, Section
 from hycal.bench.report.results import Results, collect
-from hycal.bench.report.sections.leads import lead_table, leads
+from hycal.bench.report.sections.findings import lead_table, leads
 from hycal.bench.report.writers import render
 from hycal.bench.runner import grid, run_grid
 from tests.support.small_benchmark import small_domains, small_setting

@@ -10,14 +10,13 @@ from hycal.bench.cells import CellResult
 from hycal.bench.efficiency import CASE, Measured, stored
 from hycal.bench.figure_data import FigureData
 from hycal.bench.report.blocks import FigureBlock, NotRun, ResultTable, Section, Words
-from hycal.bench.report.closing import with_closing
 from hycal.bench.report.results import Group, Results, Value, collect, column_of
 from hycal.bench.report.sections import all_sections
 from hycal.bench.report.sections.comparisons import comparisons
 from hycal.bench.report.sections.findings import findings, last_accuracy
 from hycal.bench.report.sections.setting import domain_tables, settings
 from hycal.bench.report.sections.setting_figures import domain_curves
-from hycal.bench.report.writers import render
+from hycal.bench.report.writers import render, with_closing
 
 DOMAINS = ("aircraft", "artbench", "dtd", "eurosat", "galaxy", "mnist", "organ", "flowers")
 

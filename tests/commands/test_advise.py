@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hycal import encoders
 from hycal.commands import advise
 from hycal.project.advice import ENCODER_HINT
 from tests.support.commands import hycal, hycal_error, hycal_json
@@ -84,7 +83,9 @@ def test_a_model_that_is_not_good_is_told_where_encoders_are_measured(muddled):
 def test_other_encoders_are_measured_on_a_sample_of_the_learned_folder(muddled, monkeypatch):
     model, folder = muddled
     monkeypatch.setattr(advise, "other_encoders", lambda state: ["tiny"])
-    monkeypatch.setattr(encoders, "load_encoder", lambda name, **options: CornerEncoder(seed=9, dimension=3))
+    monkeypatch.setattr(
+        "hycal.commands._encoder_trials.load_encoder", lambda name, **options: CornerEncoder(seed=9, dimension=3)
+    )
     found = hycal_json("advise", model, "--images", folder)
     (trial,) = found["encoders"]
     assert trial["better"] and trial["own"]["total"] == trial["other"]["total"] == 36 == trial["other"]["right"]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-import hycal.encoders
 from hycal.commands import embed as embedding_command
 from hycal.embedding import read_table
 from hycal.embedding.shards import encoder_of_worker
@@ -19,7 +18,8 @@ from tests.support.images import make_folder, make_mixed_folder
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Put the tiny encoder in the place of every named one, and the cache in the test's folder."""
-    monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name, **options: TinyEncoder())
+    monkeypatch.setattr("hycal.commands.embed.load_encoder", lambda name, **options: TinyEncoder())
+    monkeypatch.setattr("hycal.embedding.shards.load_encoder", lambda name, **options: TinyEncoder())
     monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "cache"))
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from hycal.encoders.encoder import TowerEncoder
-from hycal.pile import search
 from hycal.project import Project
 from tests.support.commands import hycal, hycal_error, hycal_json
 
@@ -30,7 +29,7 @@ def test_images_of_a_class(learned, photos):
 
 
 def test_images_that_fit_no_class_are_marked(learned, photos, monkeypatch):
-    monkeypatch.setattr(search, "unlike_anything", lambda rows, classifier: np.arange(len(rows)) == 1)
+    monkeypatch.setattr("hycal.commands.find.unlike_anything", lambda rows, classifier: np.arange(len(rows)) == 1)
     found = hycal_json("find", learned.path, photos / "low", "low/2", "--most", 3)["images"]
     assert [item["unknown"] for item in found] == [False, True, False]
     lines = hycal("find", learned.path, photos / "low", "low/2", "--most", 3, "-q").splitlines()

@@ -26,6 +26,7 @@ LABELS = [f"{domain}/{label}" for domain in ("art", "digit") for label in ("one"
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Put the tiny encoder in the place of every named one, and the cache in the test's folder."""
     monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name, **options: TinyEncoder())
+    monkeypatch.setattr("hycal.project.encoder.load_encoder", lambda name, **options: TinyEncoder())
     monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "160")
 
@@ -158,5 +159,8 @@ def test_a_project_file_names_its_encoder(tmp_path: Path, monkeypatch: pytest.Mo
     )
     asked: list[str] = []
     monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name, **options: asked.append(name) or TinyEncoder())
+    monkeypatch.setattr(
+        "hycal.project.encoder.load_encoder", lambda name, **options: asked.append(name) or TinyEncoder()
+    )
     assert run(model, tmp_path / "photos").exit_code == 0
     assert asked == ["tiny"]

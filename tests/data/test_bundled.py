@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from hycal.data import bundled
-from hycal.data.bundled import read_domains, write_domains
+from hycal.data.bundled import read_domains
 from hycal.data.embedded import EmbeddedDomain
 from hycal.errors import HyCalError
+from tools.build_xd8 import write_domains, write_view
 
 
 def domain(name: str, seed: int) -> EmbeddedDomain:
@@ -53,7 +54,7 @@ def test_what_is_shipped() -> None:
 def test_views_have_the_rows_of_the_same_images(tmp_path: Path) -> None:
     written, other = {"alpha": domain("alpha", 0)}, {"alpha": domain("alpha", 5)}
     write_domains(tmp_path, written, provenance={"encoder": "tiny"})
-    bundled.write_view(tmp_path, "small", other, provenance={"dimension": 16})
+    write_view(tmp_path, "small", other, provenance={"dimension": 16})
     back = bundled.read_view(tmp_path, "small", read_domains(tmp_path))["alpha"]
     assert np.allclose(back.train_x, other["alpha"].train_x, atol=5e-3)
     assert np.allclose(np.linalg.norm(back.test_x, axis=1), 1, atol=1e-6)

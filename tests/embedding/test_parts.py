@@ -10,7 +10,7 @@ from hycal.embedding import EmbeddingCache, ImageBytes, ImageFile, embed, embed_
 from hycal.embedding.cache import open_cache
 from hycal.embedding.pipeline import stream
 from hycal.embedding.preparation import Workers, prepare
-from hycal.encoders.combined import CombinedEncoder, MissingEncoder
+from hycal.encoders.encoder import CombinedEncoder, MissingEncoder
 from hycal.errors import HyCalError
 from tests.support.encoders import ColourEncoder, TinyEncoder
 from tests.support.images import file_of, make_folder, picture

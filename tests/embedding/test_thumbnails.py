@@ -6,14 +6,13 @@ import io
 
 from PIL import Image
 
-from hycal.embedding.decoding import decode
-from hycal.embedding.thumbnails import MOST_BYTES, SIDE, Thumbnails, thumbnail
+from hycal.embedding.decoding import THUMBNAIL_BYTES, THUMBNAIL_SIDE, Thumbnails, decode, thumbnail
 from tests.support.images import picture
 
 
 def test_thumbnails_are_small_whatever_the_image():
     noise = thumbnail(picture(0, size=(500, 500)))
-    assert len(noise) <= MOST_BYTES
+    assert len(noise) <= THUMBNAIL_BYTES
     flat = io.BytesIO()
     Image.new("RGB", (1900, 20), "red").save(flat, "JPEG")
     assert Image.open(io.BytesIO(thumbnail(decode(flat.getvalue())))).size == (96, 1)
@@ -36,10 +35,10 @@ def test_only_the_images_that_need_one_get_a_thumbnail():
 def test_a_photograph_that_nobody_else_decodes_is_decoded_at_a_fraction_of_its_size(monkeypatch):
     large, sizes = io.BytesIO(), []
     monkeypatch.setattr(
-        "hycal.embedding.thumbnails.thumbnail", lambda picture: sizes.append(picture.size) or thumbnail(picture)
+        "hycal.embedding.decoding.thumbnail", lambda picture: sizes.append(picture.size) or thumbnail(picture)
     )
     Image.new("RGB", (1600, 1200), "red").save(large, "JPEG")
     thumbnails = Thumbnails()
     thumbnails.add_undecoded(b"large", large.getvalue())
     assert sizes == [(400, 300)]
-    assert Image.open(io.BytesIO(thumbnails.get(b"large"))).size == (SIDE, 72)
+    assert Image.open(io.BytesIO(thumbnails.get(b"large"))).size == (THUMBNAIL_SIDE, 72)

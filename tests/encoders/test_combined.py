@@ -10,7 +10,7 @@ from PIL import Image
 
 from hycal.encoders import CombinedEncoder, Encoder, load_encoder
 from hycal.encoders.catalog import find_parts
-from hycal.encoders.combined import MissingEncoder
+from hycal.encoders.encoder import MissingEncoder
 from hycal.encoders.golden import golden_images
 from hycal.errors import HyCalError
 from tests.encoders.small_clip import write_transformers

@@ -6,7 +6,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from hycal.encoders.dequantisation import dequantise
+from hycal.encoders.rewrites import dequantise
 from hycal.errors import HyCalError
 
 

@@ -8,7 +8,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from hycal.encoders.graph_outputs import class_token, keep_output, patch_mean
+from hycal.encoders.rewrites import class_token, keep_output, patch_mean
 from hycal.errors import HyCalError
 
 

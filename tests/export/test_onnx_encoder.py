@@ -19,8 +19,7 @@ from hycal import NCM, HierarchicalHyCal, HyCalError
 from hycal.cli import app
 from hycal.encoders import load_encoder
 from hycal.encoders.preprocessing import Preprocessing
-from hycal.export.onnx_encoder import exportable
-from hycal.export.onnx_head import export_onnx, onnx_head
+from hycal.export.onnx_head import export_onnx, exportable, onnx_head
 from tests.encoders.small_clip import write_transformers
 from tests.support.encoders import ColourEncoder
 

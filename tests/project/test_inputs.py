@@ -53,6 +53,7 @@ def run(*arguments: object) -> dict:
 
 def test_evaluate_and_gravity_judge_a_model_on_the_same_images(tmp_path, photos, monkeypatch):
     monkeypatch.setattr(hycal.encoders, "load_encoder", lambda name, **options: TinyEncoder())
+    monkeypatch.setattr("hycal.project.encoder.load_encoder", lambda name, **options: TinyEncoder())
     monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "cache"))
     model = tmp_path / "model.hycal"
     assert run("learn", model, photos)["images"] == LEARNED

@@ -7,7 +7,7 @@ import pytest
 from hycal import NCM, HyCalError
 from hycal.project import Project
 from hycal.project.inputs import known_label
-from hycal.project.lookup import look_alikes
+from hycal.project.labels import look_alikes
 from tests.support.commands import run_hycal
 from tests.support.projects import arrivals, example, new_project, pets_and_cars
 

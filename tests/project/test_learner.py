@@ -10,8 +10,7 @@ import pytest
 from PIL import Image
 
 from hycal.embedding import EmbeddingCache, ImageBytes, ImageFile
-from hycal.embedding.decoding import decode
-from hycal.embedding.thumbnails import SIDE, thumbnail
+from hycal.embedding.decoding import THUMBNAIL_SIDE, decode, thumbnail
 from hycal.errors import HyCalError
 from hycal.project import Project, empty_state
 from hycal.project.answers import answer
@@ -55,7 +54,7 @@ def test_images_are_seen_with_their_hashes_and_thumbnails(tmp_path):
     assert first.key == hashlib.sha256(good).digest() and first.name == "one"
     assert abs(float(first.row @ first.row) - 1) < 1e-6 and first.row.dtype == np.float32
     small = Image.open(io.BytesIO(first.thumbnail))
-    assert max(small.size) == SIDE and small.format == "JPEG"
+    assert max(small.size) == THUMBNAIL_SIDE and small.format == "JPEG"
     assert embed(sources, known={first.key}).examples[0].thumbnail == b""
     assert embed(sources, thumbnails=False).examples[2].thumbnail == b""
 

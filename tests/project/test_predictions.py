@@ -11,9 +11,9 @@ import pytest
 from hycal.embedding import EmbeddingCache, lanes
 from hycal.embedding.sources import ImageFile
 from hycal.project import Project, empty_state
+from hycal.project.answers import Predictor
 from hycal.project.encoder import encoder_space
 from hycal.project.learner import Learner
-from hycal.project.predictions import Predictor
 from tests.support.encoders import TinyEncoder
 from tests.support.images import make_folder, picture
 

@@ -12,8 +12,8 @@ import pytest
 from hycal import HyCal
 from hycal.errors import HyCalError
 from hycal.project.answers import answer, rank
-from hycal.serve.bodies import NPY, body_limits
 from hycal.serve.embeddings import EmbeddingsRequest, RowCount, answer_requests, rows_of
+from hycal.serve.requests import NPY, body_limits
 from hycal.serve.schemas import AnswersOut
 from hycal.serve.serializers import describe_answer, encode_ranking
 from hycal.serve.service import Limits, SentImage

@@ -17,9 +17,9 @@ from hycal.embedding.cache import EmbeddingCache
 from hycal.errors import HyCalError
 from hycal.project import Project, empty_state
 from hycal.project.encoder import encoder_space
+from hycal.serve.pile.files import CachedRows
 from hycal.serve.pile.images import ImagePile, PileLimits
-from hycal.serve.pile.leases import MOST_PEOPLE, Leases
-from hycal.serve.pile.rows import CachedRows
+from hycal.serve.pile.queue import MOST_PEOPLE, Leases
 from hycal.serve.service import Service
 from tests.support.encoders import ColourEncoder, TinyEncoder
 from tests.support.files import tree

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from hycal.errors import HyCalError
 from hycal.serve.app import make_app
-from hycal.serve.bodies import body_limits
+from hycal.serve.requests import body_limits
 from hycal.serve.security import Access, Guard
 from hycal.serve.server import link
 from hycal.serve.service import Limits

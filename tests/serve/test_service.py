@@ -13,8 +13,8 @@ import pytest
 
 from hycal.project import Arrival, Example, Project, Space, empty_state
 from hycal.serve import server
+from hycal.serve.app import compacting, make_app
 from hycal.serve.caches import CachedResult
-from hycal.serve.compaction import compacting
 from hycal.serve.security import Access
 from tests.support.encoders import ColourEncoder
 from tests.support.services import client_of, files, new_service, picture, teach
@@ -99,7 +99,7 @@ def test_a_server_searches_garbage_though_commands_do_so_rarely(service, monkeyp
     try:
         gc.set_threshold(500_000)
         with socket.socket() as door, pytest.raises(SystemExit):  # nothing was started
-            server.run(service, Access(), door)
+            server.serve_on(door, make_app(service, Access()))
     finally:
         gc.set_threshold(*before)
     assert seen[0][0] < 10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hycal.encoders.combined import CombinedEncoder, MissingEncoder
+from hycal.encoders.encoder import CombinedEncoder, MissingEncoder
 from hycal.errors import HyCalError
 from hycal.project import Project, Space, empty_state
 from hycal.project.encoder import encoder_space

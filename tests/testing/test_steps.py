@@ -7,7 +7,7 @@ import pytest
 
 from hycal import NCM
 from hycal.algebra.classwise_head import ClasswiseHead
-from hycal.testing.steps import small_steps
+from hycal.testing.laws import small_steps
 from hycal.testing.streams import Stream, learn
 from tests.testing.test_laws import VARIANTS
 

@@ -65,59 +65,29 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class CellResult:
-    """The content of a cell's file.
-
-    Attributes
-    ----------
-    setting, order, protocol, method : str
-    seed : int
-    domains : tuple of str
-        In the order of learning.
-    samples : tuple of int
-        Training images of each domain.
-    A : ndarray of shape (T, T)
-        Accuracy in percent, NaN where it was not measured.
-    Z : ndarray of shape (T,)
-        Zero-shot accuracy, NaN where there is no text.
-    asked : tuple of int
-        Test images of each domain.
-    alone : ndarray of shape (T,)
-        Accuracy on each domain of the method that learned it alone, NaN where it was not measured.
-    right : tuple of ndarrays
-        Whether each test image of each domain is right after the last step; () where it was not kept.
-    classes : dict
-        By label: images learned, and accuracy after the last step.
-    calibration_error : float
-        After the last step, in percent; NaN where it was not measured.
-    shortages : int
-        Classes that had fewer images than shots.
-    nbytes : int
-    gravity : Gravity or None
-        None where it was not measured.
-    versions : dict
-        Of hycal, Python and libraries that made it.
-    manifest : dict
-        Everything that the result depends on; the function `manifest` makes it.
-    """
+    """The content of a cell's file."""
 
     setting: str
     order: str
     protocol: str
     method: str
     seed: int
-    domains: tuple[str, ...]
-    samples: tuple[int, ...]
-    A: Doubles
-    Z: Doubles
-    classes: Mapping[str, tuple[int, float]]
-    shortages: int
+    domains: tuple[str, ...]  # in the order of learning
+    samples: tuple[int, ...]  # training images of each domain
+    A: Doubles  # (T, T): accuracy in percent, NaN where it was not measured
+    Z: Doubles  # (T,): zero-shot accuracy, NaN where there is no text
+    classes: Mapping[str, tuple[int, float]]  # by label: images learned, and accuracy after the last step
+    shortages: int  # classes that had fewer images than shots
     nbytes: int
-    asked: tuple[int, ...] = ()
+    asked: tuple[int, ...] = ()  # test images of each domain
+    # (T,): accuracy on each domain of the method that learned it alone, NaN where it was not measured.
     alone: Doubles = field(default_factory=lambda: np.array([np.nan]))
+    # Whether each test image of each domain is right after the last step; () where it was not kept.
     right: tuple[npt.NDArray[np.bool_], ...] = ()
-    calibration_error: float = float("nan")
-    gravity: Gravity | None = None
-    versions: Mapping[str, str] = field(default_factory=dict)
+    calibration_error: float = float("nan")  # after the last step, in percent; NaN where it was not measured
+    gravity: Gravity | None = None  # None where it was not measured
+    versions: Mapping[str, str] = field(default_factory=dict)  # of hycal, Python and libraries that made it
+    # Everything that the result depends on; the function `manifest` makes it.
     manifest: Mapping[str, Any] = field(default_factory=dict)
 
 

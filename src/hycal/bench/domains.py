@@ -24,15 +24,9 @@ from hycal.validation import Floats
 
 @dataclass(frozen=True, eq=False)
 class BenchDomain(EmbeddedDomain):
-    """An embedded domain, and what a method is told of it.
+    """An embedded domain, and what a method is told of it."""
 
-    Attributes
-    ----------
-    told : str
-        The domain that a method is told; "" if that is the name.
-    """
-
-    told: str = ""
+    told: str = ""  # the domain that a method is told; "" if that is the name
 
     @property
     def labels(self) -> list[str]:
@@ -76,14 +70,8 @@ def load_domains(
 ) -> dict[str, BenchDomain]:
     """Return the embedded domains of a setting.
 
-    Parameters
-    ----------
-    setting : Setting
-    features : path or sequence of paths, optional
-        Files or folders with the domains of the setting, by name. Without them a setting for "xd8" uses the bundled
-        embeddings.
-    columns : str
-        As for `hycal.datasets.load_features`.
+    `features` are files or folders with the domains of the setting, by name; without them a setting for "xd8" uses the
+    bundled embeddings. `columns` is that of `hycal.datasets.load_features`.
     """
     whole = _load_whole(setting, list(setting.data_sets), features, columns)
     width = next(iter(whole.values())).train_x.shape[1]

@@ -14,10 +14,9 @@ from hycal.data.catalog import DataSetSpec, find_dataset, prompts
 from hycal.data.embedded import embed_sets
 from hycal.data.layouts import dataset_folder, read_dataset, unlike_paper
 from hycal.data.samples import ImageSet
-from hycal.embedding.decoding import decode
+from hycal.embedding.decoding import decode, thumbnail
 from hycal.embedding.sources import ImageError
 from hycal.embedding.store import EmbeddingStore, Skipped, Tick, space_fingerprint
-from hycal.embedding.thumbnails import thumbnail
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 

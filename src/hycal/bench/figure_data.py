@@ -39,60 +39,32 @@ _METRICS = ("cosine", "mahalanobis", "dynamic")
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Class means and test images, projected to two dimensions.
+    """Class means and test images, projected to two dimensions."""
 
-    Attributes
-    ----------
-    places : ndarray of shape (n, 2)
-    domains : ndarray of shape (n,)
-        Number of the domain of each point.
-    means : ndarray of shape (n,), bool
-        Whether the point is a class mean.
-    """
-
-    places: Doubles
-    domains: npt.NDArray[np.int64]
-    means: npt.NDArray[np.bool_]
+    places: Doubles  # (n, 2)
+    domains: npt.NDArray[np.int64]  # (n,): number of the domain of each point
+    means: npt.NDArray[np.bool_]  # (n,): whether the point is a class mean
 
 
 @dataclass(frozen=True, eq=False)
 class FigureData:
-    """The content of a file of figure data.
-
-    Attributes
-    ----------
-    setting, order, protocol : str
-    seed : int
-    domains : tuple of str
-    maps : dict of Projection
-        By the method whose space is projected.
-    cosine, distance : ndarrays of shape (n,)
-        Both measures between a test image and its own class, for some test images.
-    ranks : ndarray of shape (n, 2)
-        Place of the own class among all, by cosine and by distance; 1 is the best.
-    right : ndarray of shape (n, 3), bool
-        Whether cosine, distance and the blend of both are right.
-    agreement : dict
-        Number of test images, of all, by the measures that are right: "cosine mahalanobis dynamic", "" for none.
-    examples : dict
-        Some training images of each domain that has them, as JPEG files in base64.
-    manifest : dict
-        Everything that the data depend on.
-    """
+    """The content of a file of figure data."""
 
     setting: str
     order: str
     protocol: str
     seed: int
     domains: tuple[str, ...]
-    maps: Mapping[str, Projection]
+    maps: Mapping[str, Projection]  # by the method whose space is projected
+    # (n,): both measures between a test image and its own class, for some test images.
     cosine: Doubles
     distance: Doubles
-    ranks: npt.NDArray[np.int64]
-    right: npt.NDArray[np.bool_]
+    ranks: npt.NDArray[np.int64]  # (n, 2): place of the own class among all, by cosine and by distance; 1 is the best
+    right: npt.NDArray[np.bool_]  # (n, 3): whether cosine, distance and the blend of both are right
+    # Number of test images, of all, by the measures that are right: "cosine mahalanobis dynamic", "" for none.
     agreement: Mapping[str, int]
-    examples: Mapping[str, Sequence[str]]
-    manifest: Mapping[str, Any]
+    examples: Mapping[str, Sequence[str]]  # some training images of each domain that has them, as JPEG files in base64
+    manifest: Mapping[str, Any]  # everything that the data depend on
 
 
 def figure_place(cell: Cell) -> str:

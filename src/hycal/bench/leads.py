@@ -41,17 +41,11 @@ class Lead:
         return abs(self.mean) > self.interval
 
 
-def paired_lead(ours: Sequence[Hits], theirs: Sequence[Hits], level: float = 0.95) -> Lead:
+def paired_lead(ours: Sequence[Hits], theirs: Sequence[Hits]) -> Lead:
     """Return the lead of one method over another.
 
-    Parameters
-    ----------
-    ours, theirs : sequences, one for each seed
-        Which test images of each domain are right.
-    level : float
+    `ours` and `theirs` say for each seed which test images of each domain are right.
 
-    Examples
-    --------
     >>> lead = paired_lead([[np.array([True, True, True, False])]], [[np.array([True, False, True, False])]])
     >>> lead.mean, round(lead.interval, 1), lead.beyond_chance
     (25.0, 79.6, False)
@@ -66,7 +60,7 @@ def paired_lead(ours: Sequence[Hits], theirs: Sequence[Hits], level: float = 0.9
     if drawn + asked == 0.0:
         return Lead(float(by_seed.mean()), 0.0, seeds)
     freedom = (drawn + asked) ** 2 / (drawn**2 / max(1, seeds - 1) + asked**2 / max(1, images))
-    half = student.ppf((1.0 + level) / 2.0, freedom) * np.sqrt(drawn + asked)
+    half = student.ppf(0.975, freedom) * np.sqrt(drawn + asked)
     return Lead(float(by_seed.mean()), float(half), seeds)
 
 

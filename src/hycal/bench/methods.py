@@ -45,25 +45,14 @@ RANDOM_STATE = "random_state"
 
 @dataclass(frozen=True)
 class Variant:
-    """A method and how it is run.
+    """A method and how it is run."""
 
-    Attributes
-    ----------
-    method, profile : str
-        The profile is "" for none.
-    overrides : mapping
-        Parameters that differ from those of the profile.
-    one_domain : bool
-        Whether the method is told one domain for all classes, instead of the domain of each.
-    tuned : bool
-        Whether it is tuned at each step.
-    """
-
+    # The profile is "" for none.
     method: str
     profile: str = ""
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-    one_domain: bool = False
-    tuned: bool = False
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # parameters that differ from those of the profile
+    one_domain: bool = False  # whether the method is told one domain for all classes, instead of the domain of each
+    tuned: bool = False  # whether it is tuned at each step
 
     @property
     def kind(self) -> Method:
@@ -165,21 +154,12 @@ def _assignment(label: str, text: str) -> tuple[str, Any]:
 
 @dataclass(frozen=True)
 class Study:
-    """A named list of variants.
-
-    Attributes
-    ----------
-    name : str
-    variants : tuple of Variant
-    apart : bool
-        Whether the report shows it in tables of its own, and not in those of a setting.
-    vary : mapping
-        The values of each parameter, where the study is a grid of the parameters of one method.
-    """
+    """A named list of variants."""
 
     name: str
     variants: tuple[Variant, ...]
-    apart: bool
+    apart: bool  # whether the report shows it in tables of its own, and not in those of a setting
+    # The values of each parameter, where the study is a grid of the parameters of one method.
     vary: Mapping[str, Sequence[Any]]
 
     @property

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 from scipy.stats import t as student
 
 from hycal.errors import HyCalError
 from hycal.validation import Doubles
+
+_BINS = 15  # of the calibration error
 
 
 def accuracy_matrix(A: npt.ArrayLike) -> Doubles:
@@ -274,10 +275,10 @@ def gap(values: npt.ArrayLike) -> float:
     return float(row.max() - row.min())
 
 
-def interval(values: npt.ArrayLike, level: float = 0.95) -> float:
+def interval(values: npt.ArrayLike) -> float:
     r"""Return the half width of the t interval of the mean over seeds; NaN for a single seed.
 
-    .. math:: t_{(1 + level) / 2, n - 1} \, s / \sqrt n
+    .. math:: t_{0.975, n - 1} \, s / \sqrt n
 
     Four seeds have 3.182 s/2:
 
@@ -287,10 +288,10 @@ def interval(values: npt.ArrayLike, level: float = 0.95) -> float:
     runs = np.asarray(values, dtype=np.float64)
     if runs.size < 2:
         return float("nan")
-    return float(student.ppf((1.0 + level) / 2.0, runs.size - 1) * runs.std(ddof=1) / np.sqrt(runs.size))
+    return float(student.ppf(0.975, runs.size - 1) * runs.std(ddof=1) / np.sqrt(runs.size))
 
 
-def calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int = 15) -> float:
+def calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike) -> float:
     r"""Return the expected calibration error in percent, over equal bins of the probability of the answer.
 
     .. math:: \sum_b \frac{n_b}{n} \, | \text{right}_b - \text{confidence}_b |
@@ -303,27 +304,6 @@ def calibration_error(confidence: npt.ArrayLike, right: npt.ArrayLike, bins: int
     chance, hit = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.float64)
     if chance.ndim != 1 or chance.shape != hit.shape or not chance.size:
         raise HyCalError(f"{chance.shape} probabilities came with {hit.shape} answers; expected one of each per query.")
-    bin_of = np.minimum((chance * bins).astype(np.intp), bins - 1)
-    gaps = np.bincount(bin_of, weights=hit - chance, minlength=bins)
+    bin_of = np.minimum((chance * _BINS).astype(np.intp), _BINS - 1)
+    gaps = np.bincount(bin_of, weights=hit - chance, minlength=_BINS)
     return float(100.0 * np.abs(gaps).sum() / chance.size)
-
-
-def auroc(known: npt.ArrayLike, unknown: npt.ArrayLike) -> float:
-    """Return how often, in percent, a known query scores above an unknown one; ties count half.
-
-    >>> auroc([3.0, 2.0], [1.0, 2.0])
-    87.5
-    """
-    above, below = (np.asarray(values, dtype=np.float64) for values in (known, unknown))
-    ranks = rankdata(np.concatenate([above, below]))[: len(above)]
-    return float(100.0 * (ranks.sum() - len(above) * (len(above) + 1) / 2) / (len(above) * len(below)))
-
-
-def false_positives(known: npt.ArrayLike, unknown: npt.ArrayLike, kept: float = 0.95) -> float:
-    """Return the share of unknown queries, in percent, accepted at the threshold that accepts `kept` of the known.
-
-    >>> false_positives([3.0, 2.0, 4.0], [1.0, 2.5], kept=1.0)
-    50.0
-    """
-    threshold = np.quantile(np.asarray(known, dtype=np.float64), 1.0 - kept)
-    return float(100.0 * np.mean(np.asarray(unknown, dtype=np.float64) >= threshold))

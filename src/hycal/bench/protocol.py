@@ -30,36 +30,21 @@ Counts = list[list[int | None]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The answers of one run, counted.
+    """The answers of one run, counted."""
 
-    Attributes
-    ----------
-    correct : list of lists
-        Right answers after each step on each domain, in the order of learning; None where nothing was asked.
-    alone : list
-        Right answers on each domain of a classifier that learned this domain alone; None where that was not measured.
-    right : list of ndarrays
-        Whether the answer to each test image of each domain is right after the last step.
-    class_correct : dict
-        Right answers after the last step by label.
-    calibration_error : float
-        Expected calibration error after the last step, in percent, over the test images of all domains.
-    class_shots : dict
-        Images learned of each label.
-    nbytes : int
-        Bytes of state after the last step.
-    gravity : Gravity or None
-        How often images of one domain are classified into another after the last step; None if the domain is given, or
-        is the only one, or if only the last step is tested.
-    """
-
+    # Right answers after each step on each domain, in the order of learning; None where nothing was asked.
     correct: Counts
+    # Right answers on each domain of a classifier that learned this domain alone; None where that was not measured.
     alone: list[int | None]
+    # Whether the answer to each test image of each domain is right after the last step.
     right: list[npt.NDArray[np.bool_]]
-    class_correct: dict[str, int]
+    class_correct: dict[str, int]  # right answers after the last step by label
+    # Expected calibration error after the last step, in percent, over the test images of all domains.
     calibration_error: float
-    class_shots: dict[str, int]
-    nbytes: int
+    class_shots: dict[str, int]  # images learned of each label
+    nbytes: int  # bytes of state after the last step
+    # How often images of one domain are classified into another after the last step; None if the domain is given, or is
+    # the only one, or if only the last step is tested.
     gravity: Gravity | None
 
 

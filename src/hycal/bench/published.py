@@ -31,33 +31,23 @@ TABLES = (
 
 @dataclass(frozen=True)
 class PublishedCell:
-    """One printed number.
+    """One printed number."""
 
-    Attributes
-    ----------
-    table, setting, method, column : str
-        Which table it stands in, and what it is. A setting in another order of domains is "NAME@ORDER", a method with
-        other parameters "NAME[parameter=value]".
-    value, interval : float
-        Mean over the seeds and half width of its 95% interval; NaN where no interval is printed.
-    error : str
-        Why the number is wrong or misleading; "" if nothing is known against it.
-    """
-
+    # Which table it stands in, and what it is. A setting in another order of domains is "NAME@ORDER", a method with
+    # other parameters "NAME[parameter=value]".
     table: str
     setting: str
     method: str
     column: str
+    # Mean over the seeds and half width of its 95% interval; NaN where no interval is printed.
     value: float
     interval: float
-    error: str = ""
+    error: str = ""  # why the number is wrong or misleading; "" if nothing is known against it
 
 
 def published(table: str) -> tuple[PublishedCell, ...]:
     """Return the cells of one table of the paper.
 
-    Examples
-    --------
     >>> [cell.value for cell in published("fusion") if cell.setting == "high-scale" and cell.column == "last"]
     [63.06, 63.5]
     """
@@ -71,8 +61,6 @@ def find_published(setting: str, method: str, column: str, table: str = "") -> P
 
     Where several tables print it, that of `table` counts, or the first of `TABLES`.
 
-    Examples
-    --------
     >>> cell = find_published("high-scale", "HyCal", "last")
     >>> cell.value, cell.interval
     (63.5, 0.73)
@@ -86,8 +74,6 @@ def find_published(setting: str, method: str, column: str, table: str = "") -> P
 def published_shots() -> dict[str, dict[str, int]]:
     """Return the paper's table of K_c for seed 42: shots by class by domain, in the printed order.
 
-    Examples
-    --------
     >>> published_shots()["mnist"]["9"]
     37
     """

@@ -88,17 +88,9 @@ def run_grid(
 ) -> Summary:
     """Compute the cells that have no result in `out` yet.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-    embedded : mapping
-        Domains by setting name.
-    out : path
-        Gets `cells` (results), `timing` (seconds) and `samples` (lists of training images).
-    cluster : str
-        Where the cells are computed, see `hycal.parallel.cluster`; every worker must see `out` under the same path.
-    watch : callable
-        Called with the number of finished cells and figure data, and of all.
+    `embedded` has the domains by setting name. `out` gets `cells` (results), `timing` (seconds) and `samples` (lists of
+    training images); every worker of the `cluster` (see `hycal.parallel.cluster`) must see it under the same path.
+    `watch` is called with the number of finished cells and figure data, and of all.
     """
     out = out.absolute()  # workers may have another working directory
     digests = {name: {key: domain.digest() for key, domain in parts.items()} for name, parts in embedded.items()}

@@ -50,14 +50,8 @@ def draw_samples(
 ) -> dict[str, SampleList]:
     """Return the samples of every domain.
 
-    Parameters
-    ----------
-    setting : Setting
-    seed : int
-    pools : mapping
-        Labels of the training images of each domain, in the order of the published lists.
-    order : str
-        Of the domains; "released" sampling depends on it, "own" sampling does not.
+    `pools` has the labels of the training images of each domain, in the order of the published lists. "released"
+    sampling depends on the order of the domains, "own" sampling does not.
     """
     stream, numbers = random.Random(seed), np.random.RandomState(seed)
     drawn = {}

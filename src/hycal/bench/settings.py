@@ -41,29 +41,17 @@ _CLASS_ORDER = 1993  # seed of the order of classes in sessions
 
 @dataclass(frozen=True)
 class DomainShots:
-    """How many images of each class of a domain are learned.
-
-    Attributes
-    ----------
-    name : str
-    classes : int
-    shots : int, or mapping of tuples
-        The same number for every class, or by seed one for each class, in the order of `draws`.
-    draws : {"random", "numpy"}
-        Which generator the released code draws this domain with, and which class comes first: the one whose image is
-        the first of the training images ("random"), or the one with the lowest label ("numpy").
-    whole : str
-        The data set that a session is a part of; "" for a domain that is learned in one step.
-    members : tuple of int
-        The numbers of the classes of a session in that data set.
-    """
+    """How many images of each class of a domain are learned."""
 
     name: str
     classes: int
+    # The same number for every class, or by seed one for each class, in the order of `draws`.
     shots: int | Mapping[int, tuple[int, ...]]
+    # Which generator the released code draws this domain with, and which class comes first: the one whose image is the
+    # first of the training images ("random"), or the one with the lowest label ("numpy")
     draws: str = "random"
-    whole: str = ""
-    members: tuple[int, ...] = ()
+    whole: str = ""  # the data set that a session is a part of; "" for a domain that is learned in one step
+    members: tuple[int, ...] = ()  # the numbers of the classes of a session in that data set
 
     @property
     def data_set(self) -> str:
@@ -106,8 +94,6 @@ class Setting:
     def in_order(self, order: str = DEFAULT_ORDER) -> tuple[DomainShots, ...]:
         """Return the domains in the order of learning called `order`.
 
-        Examples
-        --------
         >>> [domain.name for domain in load_setting("high-scale").in_order("II")][:3]
         ['eurosat', 'organ', 'artbench']
         """
@@ -133,8 +119,6 @@ class Setting:
 def list_settings() -> list[str]:
     """Return the names of the settings that come with the package.
 
-    Examples
-    --------
     >>> [name for name in list_settings() if name.endswith("scale")]
     ['cross-scale', 'high-scale', 'xd8-cross-scale', 'xd8-high-scale']
     """
@@ -145,8 +129,6 @@ def list_settings() -> list[str]:
 def load_setting(name: str | os.PathLike[str]) -> Setting:
     """Return a setting by its name, or from a file that ends in .toml.
 
-    Examples
-    --------
     >>> setting = load_setting("high-scale")
     >>> [sum(domain.shots_for(0)) for domain in setting.domains]
     [1000, 50, 940, 50, 50, 50, 55, 1020]
@@ -186,16 +168,8 @@ def few_shot_settings(name: str, classes: Mapping[str, int], shots: Iterable[int
 
     A class with fewer images gives all it has.
 
-    Parameters
-    ----------
-    name : str
-        Settings are called NAME-K-shot.
-    classes : mapping
-        Number of classes of each domain, in the order of learning.
-    shots : iterable of int
+    Settings are called NAME-K-shot. `classes` has the number of classes of each domain, in the order of learning.
 
-    Examples
-    --------
     >>> [setting.name for setting in few_shot_settings("birds", {"owls": 3}, [1, 5])]
     ['birds-1-shot', 'birds-5-shot']
     """

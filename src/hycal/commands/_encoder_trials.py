@@ -13,6 +13,7 @@ from rich.table import Table
 from hycal.commands._inputs import EncoderChoice, embed_images
 from hycal.commands._output import counted, percent, plain, print_line, print_table, score_json
 from hycal.embedding.sources import ImageFile
+from hycal.encoders import load_encoder
 from hycal.encoders.catalog import JOINED_BY, find_parts, list_encoders
 from hycal.encoders.files import locate
 from hycal.errors import HyCalError
@@ -64,8 +65,6 @@ def measure_encoders(
 
 def embed_sample(sample: TrialSample, name: str, choice: EncoderChoice, *, quiet: bool) -> SampleRows:
     """Return a sample embedded by the encoder `name`, through the cache, and the time that one image takes."""
-    from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
-
     encoder = load_encoder(name, weights=choice.weights)
     result = embed_images(list(sample.sources.values()), encoder, choice.cache, summary=None, quiet=quiet)
     space = encoder_space(encoder)

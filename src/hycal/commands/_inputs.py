@@ -34,7 +34,7 @@ def new_project(
     from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
     from hycal.project import DEFAULT_METHOD, Project, empty_state
     from hycal.project.encoder import encoder_space
-    from hycal.project.state_file import check_folder
+    from hycal.storage.atomic import check_folder
 
     check_names(encoder, method)
     check_folder(path)
@@ -141,23 +141,12 @@ class EncoderChoice:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutRows:
-    """Embeddings that judge a model.
+    """Embeddings that judge a model."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n, d)
-    labels : list of labels
-        The model's own label of each.
-    learned : int
-        How many of the images the model has learned.
-    skipped : tuple of Skipped
-        The images that could not be used.
-    """
-
-    rows: Floats
-    labels: list[Label]
-    learned: int = 0
-    skipped: tuple[Skipped, ...] = ()
+    rows: Floats  # (n, d)
+    labels: list[Label]  # the model's own label of each
+    learned: int = 0  # how many of the images the model has learned
+    skipped: tuple[Skipped, ...] = ()  # the images that could not be used
 
 
 def embed_held_out(

@@ -56,28 +56,17 @@ class Subcommands(typer.Typer):
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of `hycal --help`.
-
-    Attributes
-    ----------
-    name : str
-    place : str
-        "MODULE:NAME" of a command function, or of a Typer with commands of its own.
-    help : str
-        What it does, in a line.
-    panel : str or None
-        The heading under which it is listed.
-    """
+    """A line of `hycal --help`."""
 
     name: str
-    place: str
-    help: str
-    panel: str | None = None
+    place: str  # "MODULE:NAME" below `hycal.commands` of a command function, or of a Typer with commands of its own
+    help: str  # what it does, in a line
+    panel: str | None = None  # the heading under which it is listed
 
     def load(self) -> Any:
         """Import the command."""
         module, _, name = self.place.partition(":")
-        found = getattr(importlib.import_module(module), name)
+        found = getattr(importlib.import_module(f"hycal.commands.{module}"), name)
         if isinstance(found, typer.Typer):
             return typer.main.get_group(found)
         alone = typer.Typer(add_completion=False)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TextIO, TypeVar
 
 import typer
 from rich.console import Console
@@ -15,7 +17,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from hycal.commands._streams import settle
 from hycal.errors import HyCalError
 from hycal.escaping import json_text, visible
 
@@ -53,7 +54,18 @@ def print_line(console: Console, line: str, *, label: str = "", style: str = "",
     except (OSError, SystemExit):  # rich ends the program where a pipe is closed
         if not console.stderr:
             raise
-        settle(sys.stderr)  # a message that nobody can read changes nothing
+        _settle(sys.stderr)  # a message that nobody can read changes nothing
+
+
+def _settle(stream: TextIO) -> None:
+    """Flush a stream; if it fails, let it end at the null device, as Python flushes it once more at the end."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # the stream of a test, or none at all
+        try:
+            stream.flush()
+        except OSError:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)
 
 
 def print_table(table: Table) -> None:
@@ -77,7 +89,7 @@ def confirm(*lines: str) -> None:
     try:
         typer.echo("\n".join(map(visible, lines)))
     except OSError as error:
-        settle(sys.stdout)
+        _settle(sys.stdout)
         console = Console(stderr=True)
         problem = f"standard output cannot be written ({error.strerror or error}), but this was done:"
         for line in (problem, *lines):
@@ -123,7 +135,7 @@ def report_errors(command: Callable[P, R]) -> Callable[P, R]:
         except BrokenPipeError:  # `hycal ... | head`: nobody reads a message
             raise
         except OSError as error:
-            settle(sys.stdout)
+            _settle(sys.stdout)
             where = "" if error.filename is None else f"{error.filename}: "
             message = (
                 f"{where}{error.strerror or error}. The system refused; check that the path exists, that it may be "
@@ -218,16 +230,9 @@ def progress(
 ) -> Iterator[Callable[[int, int | None], None]]:
     """Yield a function that shows how many steps are done, of how many.
 
-    Parameters
-    ----------
-    console : Console
-        A terminal shows a bar; anything else gets a line every 30 seconds.
-    *columns : ProgressColumn
-        The parts of the bar.
-    total : int, optional
-        All steps, if they are known before the first one is done.
-    line : callable, optional
-        Returns the line, given the steps done, all steps, and the seconds since the start. None: no lines.
+    A terminal shows a bar of these columns; anything else gets a line every 30 seconds, which `line` returns, given the
+    steps done, all steps, and the seconds since the start. `total` is the number of steps, if it is known before the
+    first.
     """
     began = printed = time.monotonic()
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
@@ -246,7 +251,9 @@ def progress(
 
 
 @contextmanager
-def counting(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[int, int | None], None]]:
+def counting(
+    what: str, total: int | None = None, *, quiet: bool = False
+) -> Iterator[Callable[[int, int | None], None]]:
     """Yield a function that shows how many steps of `what` are done, of how many, on standard error."""
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True, quiet=quiet)

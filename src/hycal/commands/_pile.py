@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from hycal.base import IncrementalClassifier
 from hycal.commands._inputs import DEFAULT_ENCODER, EncoderChoice, embed_images, model_encoder
 from hycal.commands._output import print_skipped
+from hycal.embedding import ImageSource, Skipped
+from hycal.embedding.sources import ImageFile, pile_files
+from hycal.encoders import load_encoder
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
-
-if TYPE_CHECKING:
-    from hycal.base import IncrementalClassifier
-    from hycal.embedding import ImageSource, Skipped
-    from hycal.encoders.encoder import Encoder
-    from hycal.project import Project
-    from hycal.validation import Floats
+from hycal.project import Project
+from hycal.validation import Floats, unit_queries
 
 PileFolder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of images; labels are not needed.")]
 MaybeModel = Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file; there may be none yet.")]
@@ -26,33 +26,17 @@ MaybeModel = Annotated[Path, typer.Argument(metavar="MODEL", help="The model's f
 
 @dataclass(frozen=True, eq=False)
 class Pile:
-    """The usable images of a folder.
-
-    Attributes
-    ----------
-    folder : Path
-    files : list of str
-        Path of each image below the folder.
-    rows : ndarray of shape (n, d)
-        Of unit length; with views, a row as a whole.
-    keys : tuple of bytes
-        Content hash of each image.
-    skipped : tuple of Skipped
-        The files that are no images.
-    encoder : Encoder
-    """
+    """The usable images of a folder."""
 
     folder: Path
-    files: list[str]
-    rows: Floats
-    keys: tuple[bytes, ...]
-    skipped: tuple[Skipped, ...]
+    files: list[str]  # path of each image below the folder
+    rows: Floats  # (n, d): of unit length; with views, a row as a whole
+    keys: tuple[bytes, ...]  # content hash of each image
+    skipped: tuple[Skipped, ...]  # the files that are no images
     encoder: Encoder
 
     def source(self, row: int) -> ImageSource:
         """Return the image of a row."""
-        from hycal.embedding.sources import ImageFile
-
         return ImageFile(self.folder / self.files[row])
 
 
@@ -63,16 +47,11 @@ def open_pile(
 
     A folder without an image is an error, unless it `may_be_empty`.
     """
-    from hycal.embedding.sources import ImageFile, pile_files
-    from hycal.validation import unit_queries
-
     encoder: Encoder
     paths = pile_files(folder)
     if not paths and not may_be_empty:
         raise HyCalError(f"The folder {folder} has no files in it. Expected images.")
     if project is None:
-        from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
-
         encoder = load_encoder(choice.name or DEFAULT_ENCODER, weights=choice.weights)
     else:
         encoder = model_encoder(project.state, choice.name, choice.weights)
@@ -88,8 +67,6 @@ def open_pile(
 
 def project_at(model: Path) -> Project | None:
     """Return the project at `model`; None if there is no file."""
-    from hycal.project import Project
-
     return Project(model) if model.exists() else None
 
 

@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from hycal.commands import _options as opt
 from hycal.commands._encoder_trials import describe_trials, measure_encoders, no_other_encoder, other_encoders
 from hycal.commands._inputs import EncoderChoice
-from hycal.commands._options import CacheFolder, Json, Model, Quiet
 from hycal.commands._output import (
     FOUND_SOMETHING,
     percent,
@@ -36,14 +36,14 @@ _NAMED = 5  # files of a group of near-duplicates
 
 @report_errors
 def advise_command(
-    model: Model,
+    model: opt.Model,
     images: Annotated[
         Path | None, typer.Option("--images", help="The learned folder: measure other encoders on a sample of it too.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="End with code 3 if any image looks mislabelled.")] = False,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Advise on a model from its own images, each judged by a model that never saw it.
 

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from hycal.bench.setting_form import SAMPLING
 from hycal.bench.settings import Setting, few_shot_settings, list_settings, load_setting, load_settings
+from hycal.commands import _options as opt
 from hycal.commands._lazy import Subcommands
-from hycal.commands._options import Cluster, Force, NewEncoder, Quiet
 from hycal.commands._output import (
     embedding_progress,
     plain,
@@ -98,8 +98,8 @@ def run_command(
     orders: Annotated[str, typer.Option(help="Orders of learning, such as 'default I II'.")] = "default",
     sampling: Annotated[str, typer.Option(help=f"{' or '.join(SAMPLING)}; that of the setting by default.")] = "",
     jobs: Annotated[int, typer.Option(help="Processes side by side; -1 for one on each core.")] = -1,
-    cluster: Cluster = "",
-    quiet: Quiet = False,
+    cluster: opt.Cluster = "",
+    quiet: opt.Quiet = False,
 ) -> None:
     """Run methods on settings, four seeds each, keep one small file for each run, and print the table.
 
@@ -159,8 +159,8 @@ def embed_command(
         Path, typer.Option(help="Folder that holds one folder for each data set, by its name, or as CoOp calls it.")
     ],
     out: Annotated[Path, typer.Option(help="Folder for one DOMAIN.npz each; pass it to `run --features`.")],
-    encoder: NewEncoder = "clip-vit-b16",
-    quiet: Quiet = False,
+    encoder: opt.NewEncoder = "clip-vit-b16",
+    quiet: opt.Quiet = False,
 ) -> None:
     """Embed the user's own copies of the data sets of a setting: images, and class names.
 
@@ -197,8 +197,8 @@ def embed_command(
 @report_errors
 def report_command(
     folder: Annotated[Path, typer.Argument(help="Folder that `hycal bench run` wrote its results to.")],
-    force: Force = False,
-    quiet: Quiet = False,
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Write the tables and figures of a folder of results: Markdown, LaTeX, CSV, and one HTML page.
 
@@ -218,7 +218,7 @@ def report_command(
 
 @app.command("efficiency")
 @report_errors
-def efficiency_command(out: Out, quiet: Quiet = False) -> None:
+def efficiency_command(out: Out, quiet: opt.Quiet = False) -> None:
     """Measure what it takes every method to add 10 classes to a model of 290; the report sets it beside the counts.
 
     Example: hycal bench efficiency --out results
@@ -240,7 +240,7 @@ def practice_command(
     out: Out,
     seeds: Seeds = "",
     features: Features = None,
-    quiet: Quiet = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Run scikit-learn's classifiers beside HierarchicalHyCal: what a practitioner would pick instead.
 
@@ -280,7 +280,7 @@ def _results_of(cells: Sequence[Cell], out: Path) -> Sequence[Group]:
 
 def _print_groups(groups: Sequence[Group], *, latex: bool = False) -> None:
     """Print a table for each setting: our numbers, and the published ones where the setting is the paper's."""
-    from hycal.bench.report.numbers import cell_text, latex_row
+    from hycal.bench.report.blocks import cell_text, latex_row
     from hycal.bench.report.sections.setting import short_table
 
     console = Console()

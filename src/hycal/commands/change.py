@@ -1,19 +1,21 @@
-"""`hycal rename`, `forget`, `undo`, `redo`, `merge`: a model is changed, with a receipt."""
+"""`hycal rename`, `forget`, `undo`, `redo`: a model is changed, with a receipt; `merge`, `seal`: a new one is made."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
-from hycal.commands._options import CacheFolder, FirstModel, Json, Model, NewModel, Yes
-from hycal.commands._output import ask_or_stop, print_receipt, report_errors
+from hycal.commands import _options as opt
+from hycal.commands._output import ask_or_stop, class_count, print_json, print_line, print_receipt, report_errors
 from hycal.embedding.cache import embeddings_folder, forget_images
 from hycal.embedding.sources import ImageFile, content_hash
 from hycal.project import Project, State
-from hycal.project.lookup import look_up
+from hycal.project.labels import look_up
 from hycal.project.project import operations
+from hycal.project.sealed import describe, seal
 from hycal.project.state import HistoryEntry, change_title, last_redoable, last_undoable, undo_empties
 
 _SHORTEST_CHANGE = 8
@@ -22,10 +24,10 @@ _CHANGE_HELP = "Only if this was the last {what}: its name in its receipt (--jso
 
 @report_errors
 def rename_command(
-    model: Model,
+    model: opt.Model,
     old: Annotated[str, typer.Argument(metavar="OLD", help="A class as domain/class, or a domain.")],
     new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Rename a class or a whole domain. No answer changes but for its name.
 
@@ -37,7 +39,7 @@ def rename_command(
 
 @report_errors
 def forget_command(
-    model: Model,
+    model: opt.Model,
     what: Annotated[
         str,
         typer.Argument(
@@ -48,9 +50,9 @@ def forget_command(
         bool,
         typer.Option("--for-good", help="Also empty the undo and clear the cache: nothing of it stays."),
     ] = False,
-    cache: CacheFolder = None,
-    yes: Yes = False,
-    as_json: Json = False,
+    cache: opt.CacheFolder = None,
+    yes: opt.Yes = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Forget a class, a domain or one image, exactly: the model becomes the one that never saw it.
 
@@ -91,10 +93,10 @@ def forget_command(
 
 @report_errors
 def undo_command(
-    model: Model,
+    model: opt.Model,
     change: Annotated[str | None, typer.Argument(metavar="[CHANGE]", help=_CHANGE_HELP.format(what="change"))] = None,
-    yes: Yes = False,
-    as_json: Json = False,
+    yes: opt.Yes = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Take back the last change, exactly; again, and the one before it. `hycal redo` makes it again.
 
@@ -115,9 +117,9 @@ def undo_command(
 
 @report_errors
 def redo_command(
-    model: Model,
+    model: opt.Model,
     change: Annotated[str | None, typer.Argument(metavar="[CHANGE]", help=_CHANGE_HELP.format(what="undo"))] = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Make the change again that the last undo took back, exactly; possible until another change is made.
 
@@ -146,10 +148,10 @@ def _expected(last: HistoryEntry | None, change: str | None) -> str | None:
 
 @report_errors
 def merge_command(
-    first: FirstModel,
+    first: opt.FirstModel,
     second: Annotated[Path, typer.Argument(metavar="B", help="Another model, learned with the same encoder.")],
-    out: NewModel,
-    as_json: Json = False,
+    out: opt.NewModel,
+    as_json: opt.Json = False,
 ) -> None:
     """Make the model that learned all that two models learned; an image that both know counts once.
 
@@ -158,3 +160,39 @@ def merge_command(
     state = Project(first).state
     following, receipt = operations(state).merge(state, Project(second).state)
     print_receipt(Project.create(out, following), receipt, as_json=as_json)
+
+
+@report_errors
+def seal_command(
+    model: opt.Model,
+    out: opt.NewModel,
+    half: Annotated[bool, typer.Option("--half", help="Round numbers to half precision: half the bytes.")] = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Write a copy to share: it answers as the model does, and holds no image, no name of a file and no history.
+
+    Classes keep how many images they had, their mean, and what the method needs of their spread. The copy learns,
+    forgets classes and merges. What needs single images, such as undo or another method, only the model itself can do.
+
+    Example: hycal seal photos.hycal --out small.hycal
+    """
+    source = Project(model)
+    reason = source.state.classifier.sealing.reason
+    sealed = Project.create(out, seal(source.state), precision="half" if half else "single")
+    facts: dict[str, Any] = {
+        "model": str(sealed.path),
+        "hash": sealed.state.hash,
+        "holds": describe(sealed.state),
+        "left_out": reason,
+        "classes": len(sealed.state.labels),
+        "bytes": sealed.path.stat().st_size,
+        "bytes_before": source.path.stat().st_size,
+    }
+    if as_json:
+        print_json(facts)
+        return
+    console = Console()
+    print_line(console, f"sealed {class_count(facts['classes'])} in {sealed.path}: {facts['holds']}")
+    print_line(console, f"{facts['bytes']:,} bytes; {facts['bytes_before']:,} before")
+    if reason:
+        print_line(console, reason, label="note", style="yellow")

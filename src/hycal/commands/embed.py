@@ -10,20 +10,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import DEFAULT_ENCODER, embed_images
-from hycal.commands._options import (
-    Augment,
-    BackendName,
-    CacheFolder,
-    Cluster,
-    Force,
-    NewEncoder,
-    Outside,
-    Quiet,
-    StrictSkips,
-    Weights,
-    check_backend,
-)
 from hycal.commands._output import FOUND_SOMETHING, print_line, print_skipped, report_errors
 from hycal.data.embedded import embedding_table
 from hycal.data.readers import list_images
@@ -32,9 +20,9 @@ from hycal.embedding import Embedded, embed, embed_sharded, write_table
 from hycal.embedding.pipeline import BATCH
 from hycal.embedding.shards import encoder_of_worker
 from hycal.embedding.table import check_table_target, skipped_report, write_skipped
+from hycal.encoders import load_encoder
 from hycal.encoders.catalog import Backend, augmented_name
-from hycal.encoders.combined import CombinedEncoder
-from hycal.encoders.encoder import TowerEncoder
+from hycal.encoders.encoder import CombinedEncoder, TowerEncoder
 from hycal.errors import HyCalError
 
 
@@ -44,17 +32,17 @@ def embed_command(
         Path, typer.Argument(metavar="FOLDER", help="Folder of images, a .csv or .jsonl manifest, or images as .npz.")
     ],
     out: Annotated[Path, typer.Option(help="The .npz file to write.")],
-    encoder: NewEncoder = DEFAULT_ENCODER,
-    augment: Augment = None,
-    outside: Outside = False,
-    weights: Weights = None,
-    backend: BackendName = "auto",
-    cache: CacheFolder = None,
+    encoder: opt.NewEncoder = DEFAULT_ENCODER,
+    augment: opt.Augment = None,
+    outside: opt.Outside = False,
+    weights: opt.Weights = None,
+    backend: opt.BackendName = "auto",
+    cache: opt.CacheFolder = None,
     batch: Annotated[int, typer.Option(min=1, help="Images per call of the encoder.")] = BATCH,
-    cluster: Cluster = "",
-    force: Force = False,
-    quiet: Quiet = False,
-    strict: StrictSkips = False,
+    cluster: opt.Cluster = "",
+    force: opt.Force = False,
+    quiet: opt.Quiet = False,
+    strict: opt.StrictSkips = False,
 ) -> None:
     """Embed every image in a folder, and write the embeddings to one .npz file.
 
@@ -69,10 +57,8 @@ def embed_command(
 
     Example: hycal embed photos --encoder clip-vit-b16-w8 --out photos.npz
     """
-    from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
-
     console = Console(stderr=True)
-    library = check_backend(backend)
+    library = opt.check_backend(backend)
     if out.suffix != ".npz":
         raise HyCalError(f"--out is {out}; expected a name that ends in .npz.")
     check_table_target(out, force=force)

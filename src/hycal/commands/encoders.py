@@ -12,13 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from hycal._version import __version__
+from hycal.commands import _options as opt
 from hycal.commands._inputs import EncoderChoice
 from hycal.commands._lazy import Subcommands
-from hycal.commands._options import BackendName, CacheFolder, Json, Quiet, check_backend, complete_encoder
 from hycal.commands._output import print_json, print_line, print_table, report_errors
 from hycal.encoders.catalog import EncoderSpec, find_parts, list_encoders
-from hycal.encoders.combined import present_parts
-from hycal.encoders.encoder import TowerEncoder
+from hycal.encoders.encoder import TowerEncoder, present_parts
 from hycal.encoders.files import cache_dir
 from hycal.encoders.installation import install
 from hycal.encoders.loader import load_encoder
@@ -30,7 +29,7 @@ app = Subcommands(help="The encoders: what turns images and texts into embedding
 Name = Annotated[
     str,
     typer.Argument(
-        help="An encoder of `hycal encoders list`; several are joined by +.", autocompletion=complete_encoder
+        help="An encoder of `hycal encoders list`; several are joined by +.", autocompletion=opt.complete_encoder
     ),
 ]
 Weights = Annotated[
@@ -52,7 +51,7 @@ def list_command() -> None:
 
 @app.command("get")
 @report_errors
-def get_command(name: Name, weights: Weights = None, backend: BackendName = "auto") -> None:
+def get_command(name: Name, weights: Weights = None, backend: opt.BackendName = "auto") -> None:
     """Fetch an encoder, or each of several joined by "+", verify it, and keep it in the cache."""
     console, specs = Console(), find_parts(name)
     if weights is not None and len(specs) > 1:
@@ -62,16 +61,16 @@ def get_command(name: Name, weights: Weights = None, backend: BackendName = "aut
             print_line(console, f"{spec.name} is part of hycal; there is nothing to get.")
             continue
         with console.status(f"getting {spec.name} (about {spec.megabytes} MB)"):
-            folder = install(spec.plain_name, weights=weights, backend=check_backend(backend) or "onnx")
+            folder = install(spec.plain_name, weights=weights, backend=opt.check_backend(backend) or "onnx")
         print_line(console, f"{spec.name} is ready in {folder}")
         print_line(console, f"licence of the weights: {_licence(spec)} ({spec.origin})")
 
 
 @app.command("show")
 @report_errors
-def show_command(name: Name, weights: Weights = None, backend: BackendName = "auto") -> None:
+def show_command(name: Name, weights: Weights = None, backend: opt.BackendName = "auto") -> None:
     """Load an encoder and print what identifies it; of several joined by "+", each part."""
-    specs, library = find_parts(name), check_backend(backend)
+    specs, library = find_parts(name), opt.check_backend(backend)
     loaded = load_encoder(name, weights=weights, backend=library)
     for spec, part in zip(specs, present_parts(loaded), strict=True):
         assert isinstance(part, TowerEncoder)
@@ -107,15 +106,15 @@ def compare_command(
         typer.Option(
             "--encoder",
             help="Try this encoder; again for more. By default every one that is installed.",
-            autocompletion=complete_encoder,
+            autocompletion=opt.complete_encoder,
         ),
     ] = None,
     images: Annotated[
         Path | None, typer.Option("--images", metavar="FOLDER", help="For a model: the folder that was learned.")
     ] = None,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Say which encoder, or which two together, suit these images.
 

@@ -1,26 +1,17 @@
-"""`hycal evaluate`: the accuracy of a model on labelled images."""
+"""`hycal evaluate` and `hycal gravity`: a model on labelled images, its accuracy and how domains pull at each other."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import EncoderChoice, embed_held_out
-from hycal.commands._options import (
-    CacheFolder,
-    Domain,
-    Json,
-    LabelledFolder,
-    Model,
-    ModelEncoder,
-    Outside,
-    Quiet,
-    StrictSkips,
-    Weights,
-)
 from hycal.commands._output import (
     FOUND_SOMETHING,
     counting,
@@ -33,26 +24,31 @@ from hycal.commands._output import (
     report_errors,
     score_json,
     skipped_json,
+    working,
 )
 from hycal.project import Project
 from hycal.project.evaluation import Evaluation, best_labels, evaluate
 from hycal.project.inputs import held_out_images
+from hycal.storage.atomic import check_replaceable, write_whole
+
+if TYPE_CHECKING:
+    from hycal.gravity import Gravity
 
 _SHOWN = 10
 
 
 @report_errors
 def evaluate_command(
-    model: Model,
-    folder: LabelledFolder,
-    domain: Domain = None,
-    outside: Outside = False,
-    encoder: ModelEncoder = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
-    strict: StrictSkips = False,
-    as_json: Json = False,
+    model: opt.Model,
+    folder: opt.LabelledFolder,
+    domain: opt.Domain = None,
+    outside: opt.Outside = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
+    strict: opt.StrictSkips = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Test a model on labelled images: accuracy, what is taken for what, and accuracy by images per class.
 
@@ -106,3 +102,65 @@ def _show_evaluation(found: Evaluation, learned: int) -> None:
     print_table(table)
     for item in found.confusions[:_SHOWN]:
         print_line(console, f"{item.truth} taken for {item.answer}: {item.count:,}")
+
+
+@report_errors
+def gravity_command(
+    model: opt.Model,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="Labelled images that were not learned: DOMAIN/CLASS/x.jpg, a manifest, or embeddings as .npz.",
+        ),
+    ],
+    outside: opt.Outside = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
+    page: Annotated[Path | None, typer.Option("--html", help="HTML page to write, with tables and pictures.")] = None,
+    force: opt.Force = False,
+) -> None:
+    """Show how often images of one domain are classified into another, before and after calibration.
+
+    FOLDER holds images of the model's classes as DOMAIN/CLASS/x.jpg or DOMAIN/test/CLASS/x.jpg, or it is a table of
+    `hycal embed`. Images of the training split, and of classes that the model does not know, are left out.
+
+    Example: hycal gravity model.safetensors photos --html gravity.html
+    """
+    from hycal.gravity import measure_calibration
+    from hycal.gravity.page import PAGE_MARK, gravity_page
+
+    mark = b"" if force else PAGE_MARK
+    if page is not None:
+        check_replaceable(page, mark)  # before minutes of work
+    console, state = Console(stderr=True), Project(model).state
+    inputs = held_out_images(source, state, outside=outside)
+    summary = Console(stderr=True, quiet=quiet)
+    asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=summary, quiet=quiet)
+    print_skipped((*inputs.left_out.all, *asked.skipped), rest="")
+    with working("measuring the pull of each domain", quiet=quiet):
+        measured = measure_calibration(state.classifier, asked.rows, asked.labels)
+    if page is not None:
+        write_whole(page, gravity_page(model.name, measured).encode(), mark=mark)
+        print_line(console, f"{page}: the page")
+    if as_json:
+        print_json({name: one.as_json() for name, one in measured.items()})
+        return
+    _print_tables(Console(), measured)
+
+
+def _print_tables(console: Console, measured: Mapping[str, Gravity]) -> None:
+    from hycal.gravity.tables import sentence, sheets
+
+    for when, one in measured.items():
+        print_line(console, sentence(when, one))
+        for sheet in sheets(one):
+            table = Table(title=plain(sheet.title), caption=plain(sheet.note), box=None)
+            for place, name in enumerate(sheet.head):
+                table.add_column(plain(name), justify="right" if place else "left")
+            for row in sheet.rows:
+                table.add_row(*map(plain, row))
+            print_table(table)

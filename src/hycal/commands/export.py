@@ -7,24 +7,23 @@ from typing import Annotated
 
 import typer
 
-from hycal.commands._options import Force, Json, Model, Weights
+from hycal.commands import _options as opt
 from hycal.commands._output import confirm, report_errors
 from hycal.errors import HyCalError
 from hycal.escaping import json_text
-from hycal.export.onnx_encoder import exportable
-from hycal.export.onnx_head import export_onnx
+from hycal.export.onnx_head import export_onnx, exportable
 from hycal.project import Project
 from hycal.project.encoder import encoder_of
 
 
 @report_errors
 def export_command(
-    model: Model,
+    model: opt.Model,
     onnx: Annotated[Path, typer.Option("--onnx", help="The .onnx file to write.")],
     with_encoder: Annotated[bool, typer.Option("--with-encoder", help="Put the image encoder into the graph.")] = False,
-    weights: Weights = None,
-    force: Force = False,
-    as_json: Json = False,
+    weights: opt.Weights = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Write a model as one ONNX graph that gives the same answers.
 
@@ -48,5 +47,5 @@ def export_command(
     found = {"model": str(model), "onnx": str(onnx), "bytes": size, "classes": len(state.labels)}
     side = None if encoder is None else encoder.preprocessing.size
     given = f"embeddings of {state.space.name!r} go in" if side is None else f"pixels of {side} x {side} go in"
-    told = f"{onnx}: {len(state.labels):,} classes, {size:,} bytes; {given}"
-    confirm(json_text(found) if as_json else told)
+    line = f"{onnx}: {len(state.labels):,} classes, {size:,} bytes; {given}"
+    confirm(json_text(found) if as_json else line)

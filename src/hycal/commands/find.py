@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
+import numpy.typing as npt
 import typer
 from rich.console import Console
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import DEFAULT_ENCODER, EncoderChoice
-from hycal.commands._options import CacheFolder, Json, ModelEncoder, NewEncoder, Quiet, Weights
 from hycal.commands._output import counted, plural, print_json, print_line, print_skipped, report_errors, skipped_json
 from hycal.commands._pile import MaybeModel, Pile, PileFolder, open_pile, project_at
+from hycal.embedding import embed
+from hycal.embedding.decoding import decode, pillow_quiet
+from hycal.embedding.sources import ImageError, ImageFile
+from hycal.encoders.encoder import Encoder, present_columns
 from hycal.errors import HyCalError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from hycal.encoders.encoder import Encoder
-    from hycal.project import Project
-    from hycal.validation import Floats
+from hycal.pile.search import PIXELS, duplicates, nearest_rows, rows_of_class, small_picture, unlike_anything
+from hycal.project import Project
+from hycal.project.labels import look_up_class
+from hycal.validation import Floats, unit_queries
 
 
 @report_errors
@@ -30,11 +32,11 @@ def find_command(
     folder: PileFolder,
     what: Annotated[str, typer.Argument(metavar="IMAGE|CLASS|TEXT", help="An image file, a class, or some words.")],
     most: Annotated[int, typer.Option(min=1, help="How many images to show.")] = 20,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    encoder: ModelEncoder = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
 ) -> None:
     """Find images of a folder: those like an image, those of a class, or those that words describe; the best first.
 
@@ -44,12 +46,6 @@ def find_command(
 
     Example: hycal find photos.hycal pile heron --most 10
     """
-    import numpy as np
-
-    from hycal.pile.search import nearest_rows, rows_of_class, unlike_anything
-    from hycal.project.lookup import look_up_class
-    from hycal.validation import unit_queries
-
     project = project_at(model)
     class_ = None if project is None or _is_file(what) else look_up_class(project.state, what)
     pile = open_pile(project, folder, EncoderChoice(encoder, weights, cache), quiet=quiet)
@@ -71,7 +67,7 @@ def find_command(
     if as_json:
         print_json({"what": what, "kind": kind, "images": found, "skipped": skipped_json(pile.skipped)})
         return
-    print_skipped(pile.skipped, rest="; --json lists all of them")
+    print_skipped(pile.skipped)
     for item in found:
         value = f"{item['value']:.1%}" if kind == "class" else f"{item['value']:.3f}"
         mark = ", unlike anything learned" if item.get("unknown") else ""
@@ -80,10 +76,6 @@ def find_command(
 
 def _shared_columns(query: Floats, encoder: Encoder) -> npt.NDArray[np.bool_]:
     """Return the columns of the views that a query has: words have those of the encoders with a text tower alone."""
-    import numpy as np
-
-    from hycal.encoders.combined import present_columns
-
     shared = np.zeros(len(query), bool)
     for columns in present_columns(encoder):
         shared[columns] = query[columns].any()
@@ -99,9 +91,6 @@ def _is_file(what: str) -> bool:
 
 def _query(what: str, pile: Pile, project: Project | None) -> tuple[Floats, bytes]:
     """Return the embedding of an image with its content hash, or the embedding of words with none."""
-    from hycal.embedding import embed
-    from hycal.embedding.sources import ImageFile
-
     if _is_file(what):
         found = embed([ImageFile(Path(what))], pile.encoder)
         if not len(found.rows):
@@ -126,11 +115,11 @@ def duplicates_command(
             "the mean, or the same picture in another size or quality."
         ),
     ] = None,
-    encoder: NewEncoder = DEFAULT_ENCODER,
-    weights: Weights = None,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    encoder: opt.NewEncoder = DEFAULT_ENCODER,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Show groups of images that are copies of each other, or nearly: saved again, made smaller, or taken in a burst.
 
@@ -140,15 +129,13 @@ def duplicates_command(
     Example: hycal duplicates pile --distance 0.01
     """
     pile = open_pile(None, folder, EncoderChoice(encoder, weights, cache), quiet=quiet)
-    from hycal.pile.search import duplicates
-
     pictures = _small_pictures(pile, quiet) if distance is None else None
     alike = duplicates(pile.rows, distance=distance, pictures=pictures)
     groups = [[_member(pile, group[0], row) for row in group] for group in alike]
     if as_json:
         print_json({"groups": groups, "images": len(pile.files), "skipped": skipped_json(pile.skipped)})
         return
-    print_skipped(pile.skipped, rest="; --json lists all of them")
+    print_skipped(pile.skipped)
     for group in groups:
         print_line(Console(), str(folder / group[0]["file"]))
         for member in group[1:]:
@@ -160,12 +147,6 @@ def duplicates_command(
 
 def _small_pictures(pile: Pile, quiet: bool) -> Floats:
     """Return the small picture of each image; zeros for one that was removed or changed since it was embedded."""
-    import numpy as np
-
-    from hycal.embedding.decoding import decode, pillow_quiet
-    from hycal.embedding.sources import ImageError
-    from hycal.pile.search import PIXELS, small_picture
-
     pictures = np.zeros((len(pile.files), PIXELS), np.float32)
     with pillow_quiet():
         for row in counted(range(len(pile.files)), "comparing pictures", len(pile.files), quiet=quiet):

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from hycal.commands import _options as opt
+from hycal.commands._inputs import EncoderChoice, embed_held_out
 from hycal.commands._lazy import Subcommands
-from hycal.commands._options import Model, NewModel, Quiet
 from hycal.commands._output import class_count, confirm, counting, print_line, print_skipped, report_errors, working
 from hycal.errors import HyCalError
-
-if TYPE_CHECKING:
-    from hycal.hub import CardFacts
-    from hycal.project import State
-    from hycal.project.evaluation import Score
+from hycal.hub import CardFacts, fetch, open_folder, push, save_folder
+from hycal.hub.card import judge
+from hycal.hub.folder import check_repository
+from hycal.project import Project, State
+from hycal.project.evaluation import Score, best_labels, evaluate
+from hycal.project.inputs import held_out_images
+from hycal.project.sealed import describe, seal
 
 app = Subcommands(no_args_is_help=True, help="Share a model on the Hugging Face hub, or take one from it.")
 
@@ -33,12 +36,12 @@ Open = Annotated[
 @app.command("save")
 @report_errors
 def save_command(
-    model: Model,
+    model: opt.Model,
     folder: Annotated[Path, typer.Argument(help="The new folder.")],
     licence: Licence = "",
     test: Test = None,
     whole: Open = False,
-    quiet: Quiet = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Write a folder as the hub has them: the model, a card that is made from it, and a small configuration.
 
@@ -48,8 +51,6 @@ def save_command(
 
     Example: hycal hub save photos.hycal photos-hub --licence mit --test photos/test
     """
-    from hycal.hub import save_folder
-
     shared, facts = _prepared(model, folder.name, licence=licence, test=test, whole=whole, quiet=quiet)
     save_folder(shared, folder, facts)
     confirm(
@@ -61,13 +62,13 @@ def save_command(
 @app.command("push")
 @report_errors
 def push_command(
-    model: Model,
+    model: opt.Model,
     repository: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="The repository; made if there is none.")],
     licence: Licence = "",
     test: Test = None,
     whole: Open = False,
     public: Annotated[bool, typer.Option("--public", help="Let everyone see a new repository.")] = False,
-    quiet: Quiet = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Upload what `hycal hub save` would write to the Hugging Face hub; a new repository is private.
 
@@ -75,9 +76,6 @@ def push_command(
 
     Example: hycal hub push photos.hycal me/photos --licence mit
     """
-    from hycal.hub import push, save_folder
-    from hycal.hub.remote import check_repository
-
     check_repository(repository)
     name = repository.partition("/")[2]
     shared, facts = _prepared(model, name, licence=licence, test=test, whole=whole, quiet=quiet)
@@ -90,17 +88,14 @@ def push_command(
 @report_errors
 def load_command(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="OWNER/NAME on the hub, or a folder.")],
-    out: NewModel,
+    out: opt.NewModel,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit; the newest by default.")] = None,
-    quiet: Quiet = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Take a model from the hub, or from a folder of that layout. Nothing of it is executed.
 
     Example: hycal hub load me/photos --out photos.hycal
     """
-    from hycal.hub import fetch, open_folder
-    from hycal.project import Project
-
     if Path(source).is_dir():
         folder = Path(source)
     else:
@@ -118,11 +113,6 @@ def _prepared(
     model: Path, name: str, *, licence: str, test: Path | None, whole: bool, quiet: bool
 ) -> tuple[State, CardFacts]:
     """Return the model as it is shared, and what its card says beside."""
-    from hycal.hub import CardFacts
-    from hycal.hub.card import judge
-    from hycal.project import Project
-    from hycal.project.sealed import seal
-
     state = Project(model).state
     if not state.labels:
         raise HyCalError(f"{model} has no classes yet, so there is nothing to share. Learn a folder first.")
@@ -142,10 +132,6 @@ def _prepared(
 
 def _tested(state: State, shared: State, folder: Path, *, quiet: bool) -> Score:
     """Return the right answers of the shared model on labelled images, none of which `state`, its origin, learned."""
-    from hycal.commands._inputs import EncoderChoice, embed_held_out
-    from hycal.project.evaluation import best_labels, evaluate
-    from hycal.project.inputs import held_out_images
-
     inputs = held_out_images(folder, state, domain=None, outside=False)
     asked = embed_held_out(inputs, state, EncoderChoice(None, None, None), summary=None, quiet=quiet)
     if asked.learned:
@@ -157,7 +143,5 @@ def _tested(state: State, shared: State, folder: Path, *, quiet: bool) -> Score:
 
 
 def _holds(state: State) -> str:
-    from hycal.project.sealed import describe
-
     holds = describe(state)
     return "the embedding of every image, thumbnails and file names (seal it to share it)" if holds == "no" else holds

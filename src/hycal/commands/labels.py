@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from PIL import Image
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import EncoderChoice
-from hycal.commands._options import CacheFolder, Force, ModelEncoder, Quiet, Weights
 from hycal.commands._output import class_count, confirm, plural, print_skipped, report_errors
+from hycal.commands._pile import classifier_of, open_pile
+from hycal.data.annotations import MARKS, MODEL, SUFFIXES, ImageLabel, one_class, read_labels, write_labels
+from hycal.data.annotations.label_studio import labeling_interface
+from hycal.data.readers import list_images
+from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError
-
-if TYPE_CHECKING:
-    from hycal.data.annotations import ImageLabel
-    from hycal.pile.manifest import Manifest
-    from hycal.project import Project
+from hycal.pile.manifest import UNKNOWN, Manifest, read_manifest
+from hycal.pile.sorting import decide
+from hycal.project import Project
+from hycal.storage.atomic import check_folder, check_replaceable, write_whole
 
 
 @report_errors
@@ -31,11 +36,11 @@ def labels_command(
         Path | None,
         typer.Option("--images", help="Folder of the images. Of a model: label these, with predictions for new ones."),
     ] = None,
-    force: Force = False,
-    encoder: ModelEncoder = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
+    force: opt.Force = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Write labels of images for Label Studio, CVAT, programs that read COCO, or a spreadsheet.
 
@@ -47,14 +52,9 @@ def labels_command(
 
     Example: hycal labels photos.hycal --images pile --to label-studio --out tasks.json
     """
-    from hycal.data.annotations import MARKS, write_labels
-    from hycal.data.annotations.label_studio import labeling_interface
-    from hycal.storage.atomic import check_replaceable, write_whole
-
     if to not in MARKS:
         raise typer.BadParameter(f"{to!r} is unknown; expected one of {', '.join(MARKS)}", param_hint="--to")
-    if not out.absolute().parent.is_dir():
-        raise HyCalError(f"Cannot write {out}: the folder {out.parent} does not exist. Make it first.")
+    check_folder(out)
     mark = b"" if force else MARKS[to]
     check_replaceable(out, mark)
     found, root = _labels(source, images, EncoderChoice(encoder, weights, cache), quiet)
@@ -76,10 +76,6 @@ def _labels(
     source: Path, images: Path | None, choice: EncoderChoice, quiet: bool
 ) -> tuple[list[ImageLabel], Path | None]:
     """Return the labels, and the folder of their images if it is known."""
-    from hycal.data.annotations import SUFFIXES, read_labels
-    from hycal.embedding.store import Skipped
-    from hycal.pile.manifest import read_manifest
-
     if source.is_file() and source.suffix.lower() in SUFFIXES:
         labels = read_labels(source)
         print_skipped([Skipped(item.file, item.problem) for item in labels if item.problem], rest="")
@@ -88,27 +84,17 @@ def _labels(
         if images is not None:
             raise HyCalError(f"--images says where the images of a model or a file are, and {source} is a folder.")
         manifest = read_manifest(source)
-        return _of_folder(source) if manifest is None else _of_sorted(manifest), source
-    from hycal.project import Project
-
+        if manifest is not None:
+            return _of_sorted(manifest), source
+        return [ImageLabel(one.file, one.label, one.domain, one.split) for one in list_images(source)], source
     project = Project(source)
     if images is None:
         return _of_model(project), None
     return _of_pile(project, images, choice, quiet), images
 
 
-def _of_folder(folder: Path) -> list[ImageLabel]:
-    from hycal.data.annotations import ImageLabel
-    from hycal.data.readers import list_images
-
-    return [ImageLabel(image.file, image.label, image.domain, image.split) for image in list_images(folder)]
-
-
 def _of_sorted(manifest: Manifest) -> list[ImageLabel]:
     """Return what `hycal sort` decided; an image that fits no class has no label."""
-    from hycal.data.annotations import MODEL, ImageLabel, one_class
-    from hycal.pile.manifest import UNKNOWN
-
     return [
         ImageLabel(entry.target, sha256=entry.sha256)
         if entry.place == UNKNOWN
@@ -119,8 +105,6 @@ def _of_sorted(manifest: Manifest) -> list[ImageLabel]:
 
 def _of_model(project: Project) -> list[ImageLabel]:
     """Return the learned images. Of an image without a name, the content hash is the name."""
-    from hycal.data.annotations import one_class
-
     return [
         one_class(example.name or example.identity.hex(), [str(label)], sha256=example.key.hex())
         for label in project.state.labels
@@ -130,11 +114,6 @@ def _of_model(project: Project) -> list[ImageLabel]:
 
 def _of_pile(project: Project, folder: Path, choice: EncoderChoice, quiet: bool) -> list[ImageLabel]:
     """Return the images of a folder: learned ones with their labels, the others with the best class of the model."""
-    from hycal.commands._pile import classifier_of, open_pile
-    from hycal.data.annotations import MODEL, ImageLabel, one_class
-    from hycal.pile.manifest import UNKNOWN
-    from hycal.pile.sorting import decide
-
     taught, classifier = project.state.label_of, classifier_of(project)
     pile = open_pile(project, folder, choice, quiet=quiet)
     decisions = [None] * len(pile.files) if classifier is None else decide(classifier, pile.rows)
@@ -153,8 +132,6 @@ def _of_pile(project: Project, folder: Path, choice: EncoderChoice, quiet: bool)
 
 def _sizes(root: Path | None) -> Callable[[str], tuple[int, int] | None]:
     """Return the function that reads width and height from the head of an image in `root`."""
-    from PIL import Image
-
     inside = None if root is None else Path(os.path.realpath(root))
 
     def size_of(file: str) -> tuple[int, int] | None:

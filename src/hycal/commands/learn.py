@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import (
     DEFAULT_ENCODER,
     check_method,
@@ -19,22 +20,6 @@ from hycal.commands._inputs import (
     embedding_cache,
     model_encoder,
     new_project,
-)
-from hycal.commands._options import (
-    Augment,
-    CacheFolder,
-    Domain,
-    Json,
-    LabelledFolder,
-    LabelledImages,
-    Model,
-    ModelEncoder,
-    NewMethod,
-    Outside,
-    Quiet,
-    StrictSkips,
-    Weights,
-    Yes,
 )
 from hycal.commands._output import (
     FOUND_SOMETHING,
@@ -57,9 +42,8 @@ from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, Receipt
 from hycal.project.inputs import LabelledImage, LeftOut, count_by_class, doubts, to_learn
-from hycal.project.labels import split_label
+from hycal.project.labels import split_label, whole_label
 from hycal.project.learner import Learner
-from hycal.project.lookup import whole_label
 
 _SHOWN = 30  # classes of a domain
 
@@ -67,21 +51,21 @@ _SHOWN = 30  # classes of a domain
 @report_errors
 def learn_command(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file; made if there is none yet.")],
-    folder: LabelledFolder,
-    domain: Domain = None,
-    images: LabelledImages = None,
-    outside: Outside = False,
-    encoder: ModelEncoder = None,
-    augment: Augment = None,
-    method: NewMethod = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
+    folder: opt.LabelledFolder,
+    domain: opt.Domain = None,
+    images: opt.LabelledImages = None,
+    outside: opt.Outside = False,
+    encoder: opt.ModelEncoder = None,
+    augment: opt.Augment = None,
+    method: opt.NewMethod = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
     thumbnails: Annotated[bool, typer.Option(help="Keep a thumbnail of each image in the model, up to 3 kB.")] = True,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and learn nothing.")] = False,
-    yes: Yes = False,
-    quiet: Quiet = False,
-    strict: StrictSkips = False,
-    as_json: Json = False,
+    yes: opt.Yes = False,
+    quiet: opt.Quiet = False,
+    strict: opt.StrictSkips = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Learn the classes in a folder: new ones appear, known ones grow.
 
@@ -97,7 +81,8 @@ def learn_command(
     Example: hycal learn photos.hycal photos/flowers --domain flower
     """
     if augment is not None:
-        encoder = augmented_name(encoder or _own_encoder(model), augment)
+        own = Project(model).state.space.name if model.exists() else DEFAULT_ENCODER
+        encoder = augmented_name(encoder or own, augment)
     check_names(encoder, method)
     labelled, left_out = to_learn(folder, domain=domain, outside=outside, images=images)
     if not labelled:
@@ -125,12 +110,12 @@ def learn_command(
 
 @report_errors
 def correct_command(
-    model: Model,
+    model: opt.Model,
     image: Annotated[Path, typer.Argument(metavar="IMAGE", help="An image file.")],
     label: Annotated[str, typer.Argument(metavar="LABEL", help="What it shows: a class; a new one as domain/class.")],
-    encoder: ModelEncoder = None,
-    weights: Weights = None,
-    as_json: Json = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Say what one image shows: it is learned as LABEL, and no longer as anything else.
 
@@ -159,10 +144,6 @@ def _no_images(source: Path, left_out: LeftOut) -> str:
         f"{source} has no images in class folders. Put the images of each class in a folder named after the class: "
         f"{source / 'cat' / '1.jpg'}."
     )
-
-
-def _own_encoder(model: Path) -> str:
-    return Project(model).state.space.name if model.exists() else DEFAULT_ENCODER
 
 
 def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:

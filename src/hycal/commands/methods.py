@@ -12,17 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from hycal.classifiers import METHODS
+from hycal.commands import _options as opt
 from hycal.commands._encoder_trials import describe_trials, measure_encoders, no_other_encoder, other_encoders
 from hycal.commands._inputs import EncoderChoice
-from hycal.commands._options import (
-    CacheFolder,
-    Json,
-    Model,
-    Quiet,
-    Weights,
-    complete_encoder,
-    complete_method,
-)
 from hycal.commands._output import (
     counted,
     plain,
@@ -42,13 +34,13 @@ _NAMES = ", ".join(METHODS)
 
 @report_errors
 def methods_command(
-    model: Model,
+    model: opt.Model,
     only: Annotated[
         list[str] | None,
         typer.Option(
             "--only",
             help=f"Try this method; again for more. One of {_NAMES}.",
-            autocompletion=complete_method,
+            autocompletion=opt.complete_method,
         ),
     ] = None,
     images: Annotated[
@@ -59,13 +51,13 @@ def methods_command(
         typer.Option(
             "--encoder",
             help="With --images, the encoder to try; by default every other one that is installed.",
-            autocompletion=complete_encoder,
+            autocompletion=opt.complete_encoder,
         ),
     ] = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Try every method on a model's own images, each judged by a model that never saw it. The file stays as it is.
 
@@ -100,12 +92,14 @@ def methods_command(
 
 @report_errors
 def remake_command(
-    model: Model,
-    method: Annotated[str, typer.Argument(metavar="METHOD", help=f"One of {_NAMES}.", autocompletion=complete_method)],
+    model: opt.Model,
+    method: Annotated[
+        str, typer.Argument(metavar="METHOD", help=f"One of {_NAMES}.", autocompletion=opt.complete_method)
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", help="A new file, whose history begins anew; by default MODEL is changed.")
     ] = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Change the method of a model: the same images, and nothing is embedded again. `hycal undo` takes it back.
 

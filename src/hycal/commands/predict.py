@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import embedding_cache, model_encoder
-from hycal.commands._options import CacheFolder, Model, ModelEncoder, Quiet, StrictSkips, Weights
 from hycal.commands._output import FOUND_SOMETHING, print_json, print_line, report_errors, working
 from hycal.errors import HyCalError
 from hycal.escaping import csv_line
 
 if TYPE_CHECKING:
-    from hycal.project.answers import Evidence, EvidencePart
-    from hycal.project.predictions import Prediction
+    from hycal.project.answers import Evidence, EvidencePart, Prediction
 
 
 @report_errors
 def predict_command(
-    model: Model,
+    model: opt.Model,
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE|FOLDER...", help="Images, or folders of images.")],
     top: Annotated[int, typer.Option(min=1, help="How many classes to name for each image.")] = 5,
     why: Annotated[bool, typer.Option("--explain", help="Show the evidence: shares, weight, nearest images.")] = False,
@@ -39,11 +38,11 @@ def predict_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and image.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one line per image and class.")] = False,
-    encoder: ModelEncoder = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
-    strict: StrictSkips = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
+    quiet: opt.Quiet = False,
+    strict: opt.StrictSkips = False,
 ) -> None:
     """Say what images show. Answers appear as they come; memory does not grow with the number of images.
 
@@ -58,7 +57,7 @@ def predict_command(
     if as_json and as_csv:
         raise HyCalError("--json and --csv exclude each other. Choose one.")
     from hycal.project import Project  # here, so that --help does not wait for it
-    from hycal.project.predictions import ERROR, Predictor
+    from hycal.project.answers import ERROR, Predictor
 
     error = ERROR if error is None else error
     project = Project(model)
@@ -124,13 +123,10 @@ def _csv_writer(*, marks: bool) -> Callable[[Prediction], None]:
             write_row([item.file, "", "", "", "", item.problem, *("" for _ in more)])
         for rank, candidate in enumerate(item.answer, start=1):
             numbers = f"{candidate.probability:.6f}", f"{candidate.score:.6f}"
-            write_row([item.file, rank, candidate.label, *numbers, "", *(_mark(item.unknown) for _ in more)])
+            marked = [] if not marks else ["" if item.unknown is None else str(item.unknown).lower()]
+            write_row([item.file, rank, candidate.label, *numbers, "", *marked])
 
     return write
-
-
-def _mark(unknown: bool | None) -> str:
-    return "" if unknown is None else str(unknown).lower()
 
 
 def _people_writer(why: bool) -> Callable[[Prediction], None]:

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import check_method, new_project, warn_of_missing_views
-from hycal.commands._options import ModelEncoder, NewMethod, Weights
 from hycal.commands._output import class_count, plural, print_line, report_errors, working
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
@@ -36,9 +36,9 @@ def serve_command(
             "--label-studio", metavar="FOLDER", help="Be an ML back end of Label Studio; FOLDER has its images."
         ),
     ] = None,
-    encoder: ModelEncoder = None,
-    method: NewMethod = None,
-    weights: Weights = None,
+    encoder: opt.ModelEncoder = None,
+    method: opt.NewMethod = None,
+    weights: opt.Weights = None,
     pile: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder of images to label and sort on the page; clients may see them."),
@@ -55,16 +55,17 @@ def serve_command(
 
     Example: hycal serve photos.hycal
     """
-    from hycal.extras import load_extra
+    from hycal.errors import load_extra
 
     for package in ("fastapi", "uvicorn", "httptools", "python_multipart", "msgspec", "prometheus_client"):
         load_extra(package, extra="serve", why="`hycal serve`")
     changing = {"--label-studio": label_studio, "--pile": pile, "--method": method}
     _check_read_only(workers, [name for name, given in changing.items() if given is not None], read_only=read_only)
+    from hycal.serve.app import make_app
     from hycal.serve.label_studio import LabelStudio
     from hycal.serve.pile.images import ImagePile
     from hycal.serve.security import Access
-    from hycal.serve.server import backend_address, limit_heaps, link, listen, run
+    from hycal.serve.server import backend_address, limit_heaps, link, listen, serve_on
     from hycal.serve.service import Service
     from hycal.serve.workers import ReadOnlyModel, run_workers
 
@@ -86,7 +87,7 @@ def serve_command(
     backend = None if label_studio is None else LabelStudio(service, label_studio)
     if backend is not None:
         print_line(console, backend_address(access, port), label="Label Studio", style="green")
-    run(service, access, door, label_studio=backend)
+    serve_on(door, make_app(service, access, label_studio=backend))
 
 
 def _check_read_only(workers: int, changing: Sequence[str], *, read_only: bool) -> None:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from hycal.commands._options import FirstModel, Json, Model
+from hycal.commands import _options as opt
 from hycal.commands._output import (
     FOUND_SOMETHING,
     class_count,
@@ -22,12 +22,12 @@ from hycal.commands._output import (
 )
 from hycal.project import HistoryEntry, Project, State
 from hycal.project.diff import compare
-from hycal.project.lookup import look_alikes
+from hycal.project.labels import look_alikes
 from hycal.project.sealed import describe
 
 
 @report_errors
-def classes_command(model: Model, as_json: Json = False) -> None:
+def classes_command(model: opt.Model, as_json: opt.Json = False) -> None:
     """List the classes of a model, with their domains and how many images each was learned from.
 
     Example: hycal classes photos.hycal
@@ -46,9 +46,9 @@ def classes_command(model: Model, as_json: Json = False) -> None:
 
 @report_errors
 def info_command(
-    model: Model,
+    model: opt.Model,
     history: Annotated[int, typer.Option(min=0, help="How many of the last changes to show.")] = 10,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Tell all about a model: its hash, method, encoder, domains, bytes, and what was done to it.
 
@@ -79,10 +79,10 @@ def info_command(
 
 @report_errors
 def diff_command(
-    first: FirstModel,
+    first: opt.FirstModel,
     second: Annotated[Path, typer.Argument(metavar="B", help="Another model.")],
     strict: Annotated[bool, typer.Option("--strict", help="End with code 3 if the models differ.")] = False,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Compare two models: settings, classes, and images of each class.
 

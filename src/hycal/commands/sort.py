@@ -4,46 +4,43 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import EncoderChoice
-from hycal.commands._options import CacheFolder, Json, Model, ModelEncoder, Quiet, StrictSkips, Weights, Yes
 from hycal.commands._output import (
     FOUND_SOMETHING,
     ask_or_stop,
     confirm,
+    counting,
     is_watched,
     plural,
     print_json,
     print_line,
     print_skipped,
-    progress,
     report_errors,
     skipped_json,
 )
 from hycal.commands._pile import Pile, PileFolder, open_pile
+from hycal.embedding import Skipped
 from hycal.errors import HyCalError
-
-if TYPE_CHECKING:
-    from hycal.embedding import Skipped
-    from hycal.pile.manifest import Layout, Manifest, PlannedMove, Way
-    from hycal.pile.moves import Problem
-    from hycal.pile.sorting import ImageToSort
-    from hycal.project import Project
+from hycal.pile.manifest import LAYOUTS, Layout, Manifest, PlannedMove, Way, read_manifest
+from hycal.pile.moves import Problem, undo_sort
+from hycal.pile.sorting import ImageToSort, decide, extended, new_manifest, sort_images
+from hycal.project import Project
+from hycal.storage.atomic import check_folder
 
 SortedFolder = Annotated[Path, typer.Option("--out", help="Folder to sort into; made if there is none.")]
 
 
 @report_errors
 def sort_command(
-    model: Model,
+    model: opt.Model,
     folder: PileFolder,
     out: SortedFolder,
     copy: Annotated[bool, typer.Option("--copy", help="Copy the images; FOLDER stays as it is.")] = False,
@@ -69,12 +66,12 @@ def sort_command(
     as_csv: Annotated[bool, typer.Option("--csv", help="Also write OUT/sorted.csv, a line for each image.")] = False,
     xmp: Annotated[bool, typer.Option("--xmp", help="Also write x.jpg.xmp: keywords for photo programs.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and touch nothing.")] = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    strict: StrictSkips = False,
-    encoder: ModelEncoder = None,
-    weights: Weights = None,
-    cache: CacheFolder = None,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    strict: opt.StrictSkips = False,
+    encoder: opt.ModelEncoder = None,
+    weights: opt.Weights = None,
+    cache: opt.CacheFolder = None,
 ) -> None:
     """Sort the images of a folder into class folders, with those that fit no class and the doubtful ones aside.
 
@@ -91,12 +88,7 @@ def sort_command(
     """
     way = _way(copy, move, link)
     kind = _layout(layout)
-    from hycal.pile.manifest import read_manifest
-    from hycal.pile.sorting import extended, new_manifest, sort_images
-    from hycal.project import Project
-
-    if not out.absolute().parent.is_dir():
-        raise HyCalError(f"Cannot make {out}: the folder {out.parent} does not exist. Make it first.")
+    check_folder(out)
     project = Project(model)
     fresh = new_manifest(folder, out, way=way, layout=kind, csv=as_csv)
     before = read_manifest(out)
@@ -110,7 +102,7 @@ def sort_command(
     if dry_run:
         manifest = extended(before or fresh, out, images, sidecars=xmp)
     else:
-        with _watching("sorting", quiet) as watch:
+        with counting("sorting", quiet=quiet) as watch:
             manifest, problems = sort_images(out, fresh, images, sidecars=xmp, watch=watch)
     new = manifest.entries[0 if before is None else before.done :]
     _report(out, manifest, new, problems, (*pile.skipped, *left), dry_run=dry_run, as_json=as_json)
@@ -121,8 +113,8 @@ def sort_command(
 @report_errors
 def unsort_command(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A folder that `hycal sort` made.")],
-    yes: Yes = False,
-    quiet: Quiet = False,
+    yes: opt.Yes = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Put everything back as it was before `hycal sort`, by the list that it kept.
 
@@ -132,9 +124,6 @@ def unsort_command(
 
     Example: hycal unsort sorted
     """
-    from hycal.pile.manifest import read_manifest
-    from hycal.pile.moves import undo_sort
-
     if not out.is_dir():
         raise HyCalError(f"There is no folder {out}. Expected one that `hycal sort` made.")
     planned = read_manifest(out)
@@ -145,7 +134,7 @@ def unsort_command(
                 "here. Nothing was changed. If that is where they came from, pass --yes."
             )
         ask_or_stop(f"Move {plural(len(planned.entries), 'image')} back to {planned.folder}?")
-    with _watching("undoing", quiet) as watch:
+    with counting("undoing", quiet=quiet) as watch:
         manifest, problems = undo_sort(out, watch=watch)
     _print_problems(problems)
     confirm(f"unsort: {plural(len(manifest.entries), 'image')} of {manifest.folder} {_BACK[manifest.way]}")
@@ -165,8 +154,6 @@ def _way(copy: bool, move: bool, link: bool) -> Way:
 
 
 def _layout(name: str) -> Layout:
-    from hycal.pile.manifest import LAYOUTS
-
     for layout in LAYOUTS:
         if layout == name:
             return layout
@@ -190,9 +177,6 @@ def _decisions(
     project: Project, pile: Pile, manifest: Manifest, error: float, unknown: float | None
 ) -> tuple[list[ImageToSort], list[Skipped]]:
     """Return where each image belongs, and the files that stay where they are."""
-    from hycal.embedding.store import Skipped
-    from hycal.pile.sorting import ImageToSort, decide
-
     taught = {row: project.state.label_of[key] for row, key in enumerate(pile.keys) if key in project.state.label_of}
     found = decide(project.state.classifier, pile.rows, error=error, unknown=unknown, known=taught)
     images, left = [], []
@@ -203,14 +187,6 @@ def _decisions(
         else:
             images.append(ImageToSort(file, key, decision))
     return images, left
-
-
-@contextmanager
-def _watching(what: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True, quiet=quiet)
-    with progress(console, *columns, line=lambda done, of, seconds: f"{what}: {done:,} of {of:,} images") as show:
-        yield show
 
 
 def _report(

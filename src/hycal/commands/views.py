@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from hycal.commands import _options as opt
 from hycal.commands._inputs import embed_images, embedding_cache
-from hycal.commands._options import CacheFolder, Json, Model, Quiet, Weights, complete_encoder
 from hycal.commands._output import (
     plain,
     plural,
@@ -26,6 +26,7 @@ from hycal.data.readers import list_images
 from hycal.embedding.sources import ImageSource
 from hycal.encoders.catalog import find_parts
 from hycal.encoders.encoder import Encoder
+from hycal.encoders.loader import load_tower
 from hycal.errors import HyCalError
 from hycal.project import Project, State
 from hycal.project.encoder import encoder_space, text_embeddings
@@ -38,25 +39,27 @@ _NAMES_SHOWN = 3
 
 @report_errors
 def views_command(
-    model: Model,
+    model: opt.Model,
     add: Annotated[
         str | None,
-        typer.Option("--add", metavar="ENCODER", help="Add the view of this encoder.", autocompletion=complete_encoder),
+        typer.Option(
+            "--add", metavar="ENCODER", help="Add the view of this encoder.", autocompletion=opt.complete_encoder
+        ),
     ] = None,
     drop: Annotated[
         str | None,
         typer.Option(
-            "--drop", metavar="ENCODER", help="Drop the view of this encoder.", autocompletion=complete_encoder
+            "--drop", metavar="ENCODER", help="Drop the view of this encoder.", autocompletion=opt.complete_encoder
         ),
     ] = None,
     images: Annotated[
         Path | None,
         typer.Option("--images", metavar="FOLDER", help="With --add: where the learned images are, by any names."),
     ] = None,
-    cache: CacheFolder = None,
-    weights: Weights = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    cache: opt.CacheFolder = None,
+    weights: opt.Weights = None,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Show the views of a model: its encoders, their weights in each domain, and the images that lack one.
 
@@ -123,8 +126,6 @@ def _add(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    from hycal.encoders.loader import load_tower  # imports ONNX Runtime, which is slow
-
     specs, listed = find_parts(name), None if images is None else list_images(images)
     if len(specs) > 1:
         raise HyCalError(f"{name!r} names {len(specs)} encoders. Add one after the other; each is a change.")

@@ -22,14 +22,11 @@ import numpy.typing as npt
 
 from hycal.data.embedded import EmbeddedDomain
 from hycal.errors import HyCalError
-from hycal.storage.atomic import replacing, write_whole
 from hycal.storage.npz import load_arrays
 from hycal.validation import Floats, unit_rows
 
 PROVENANCE = "provenance.json"
 VIEWS = "views"
-_MOST_LABELS = 2**16
-_LEVELS = 127  # of an entry in 8 bits
 
 _Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -103,7 +100,7 @@ def _provenance(folder: Path) -> dict[str, Any]:
 
 
 def read_domains(folder: Path) -> dict[str, EmbeddedDomain]:
-    """Return the domains that `write_domains` wrote."""
+    """Return the domains that `tools/build_xd8.py` wrote."""
     return {name: _read_domain(folder, name) for name in sorted(_provenance(folder)["domains"])}
 
 
@@ -123,51 +120,8 @@ def _read_domain(folder: Path, name: str) -> EmbeddedDomain:
     )
 
 
-def write_domains(folder: Path, domains: Mapping[str, EmbeddedDomain], *, provenance: dict[str, Any]) -> None:
-    """Write `domains`, then their provenance, without which the folder is not readable."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / PROVENANCE).unlink(missing_ok=True)
-    counts = {}
-    for name, domain in domains.items():
-        if len(domain.class_names) > _MOST_LABELS:
-            raise HyCalError(f"Domain {name!r} has {len(domain.class_names)} classes; 65,536 fit the format.")
-        arrays: dict[str, Any] = {
-            **_split_planes("train_x", domain.train_x),
-            **_split_planes("test_x", domain.test_x),
-            "train_y": domain.train_y.astype(np.uint16),
-            "test_y": domain.test_y.astype(np.uint16),
-            "class_names": np.array(domain.class_names),
-        }
-        with replacing(folder / f"{name}.npz") as file:
-            np.savez_compressed(file, **arrays)
-        counts[name] = {
-            "classes": len(domain.class_names),
-            "train": len(domain.train_y),
-            "test": len(domain.test_y),
-        }
-    _write_provenance(folder, {**provenance, "domains": counts})
-
-
-def _write_provenance(folder: Path, content: Mapping[str, Any]) -> None:
-    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
-    write_whole(folder / PROVENANCE, (text + "\n").encode())
-
-
-def write_view(folder: Path, encoder: str, domains: Mapping[str, EmbeddedDomain], *, provenance: Any) -> None:
-    """Write the rows of the same images by another encoder, and add its provenance to that of the folder."""
-    arrays: dict[str, Any] = {}
-    for name, domain in domains.items():
-        arrays[f"{name}.train_x"], arrays[f"{name}.test_x"] = map(_eight_bits, (domain.train_x, domain.test_x))
-    (folder / VIEWS).mkdir(exist_ok=True)
-    with replacing(folder / VIEWS / f"{encoder}.npz") as file:
-        np.savez_compressed(file, **arrays)
-    content = _provenance(folder)
-    content["views"] = {**content.get("views", {}), encoder: provenance}
-    _write_provenance(folder, content)
-
-
 def read_view(folder: Path, encoder: str, domains: Mapping[str, EmbeddedDomain]) -> dict[str, EmbeddedDomain]:
-    """Return `domains` with the rows that `write_view` wrote for an encoder."""
+    """Return `domains` with the rows that `tools/build_xd8.py` wrote for an encoder."""
     path = folder / VIEWS / f"{encoder}.npz"
     try:
         arrays = load_arrays(path)
@@ -187,24 +141,6 @@ def _as_many(codes: npt.NDArray[Any], rows: Floats) -> Floats:
     if len(codes) != len(rows):
         raise ValueError(f"it has {len(codes)} rows in place of {len(rows)}")
     return unit_rows(codes.astype(np.float32))
-
-
-def _eight_bits(rows: Floats) -> npt.NDArray[np.int8]:
-    """Return rows as whole numbers up to 127; their length is lost."""
-    return np.round(_LEVELS * rows / np.abs(rows).max(axis=1, keepdims=True)).astype(np.int8)
-
-
-def _split_planes(name: str, rows: npt.NDArray[np.floating[Any]]) -> dict[str, npt.NDArray[np.uint8]]:
-    """Return `rows` as two named byte planes of float16.
-
-    Examples
-    --------
-    >>> planes = _split_planes("x", np.eye(2, dtype=np.float32))
-    >>> sorted(planes), _join_planes("x", planes).tolist()
-    (['x_high', 'x_low'], [[1.0, 0.0], [0.0, 1.0]])
-    """
-    planes = np.ascontiguousarray(rows, dtype="<f2").view(np.uint8).reshape(*rows.shape, 2)
-    return {f"{name}_low": planes[..., 0].copy(), f"{name}_high": planes[..., 1].copy()}
 
 
 def _join_planes(name: str, arrays: _Arrays) -> Floats:

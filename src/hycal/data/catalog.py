@@ -13,23 +13,12 @@ from hycal.errors import HyCalError
 
 @dataclass(frozen=True)
 class Download:
-    """One file to download.
-
-    Attributes
-    ----------
-    url : str
-    checksum : tuple of str, or None
-        "md5" or "sha256", and the hex digits; None if none is published.
-    inside : str
-        An archive inside the archive, which is unpacked too; "" for none.
-    name : str
-        Of the file; "" for the last part of the URL.
-    """
+    """One file to download."""
 
     url: str
-    checksum: tuple[str, str] | None
-    inside: str = ""
-    name: str = ""
+    checksum: tuple[str, str] | None  # "md5" or "sha256", and the hex digits; None if none is published
+    inside: str = ""  # an archive inside the archive, which is unpacked too; "" for none
+    name: str = ""  # of the file; "" for the last part of the URL
 
     @property
     def filename(self) -> str:

@@ -104,17 +104,10 @@ def download(
 ) -> Path:
     """Download `item` into `folder` and return its path; a correct file that is there already is kept.
 
-    Parameters
-    ----------
-    item : Download
-    folder : Path
-        Created if missing. It keeps an unfinished download as NAME.part for the next call.
-    watch : callable, optional
-        Called with the bytes so far and the total, if the server states it.
-    pause : float
-        Seconds before the first new try after a network error; doubled each time.
-    difference : callable, optional
-        Returns how a file differs from the published one, or None; by default its checksum is compared.
+    The folder is made if it is missing; it keeps an unfinished download as NAME.part for the next call. `watch` is
+    called with the bytes so far and the total, if the server states it. `pause` are the seconds before the first new
+    try after a network error; they double each time. `difference` returns how a file differs from the published one, or
+    None; by default its checksum is compared.
     """
     compare = difference or partial(_difference, item)
     if urlsplit(item.url).scheme not in ("http", "https"):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,11 +81,7 @@ def embed_sets(
 ) -> tuple[dict[str, EmbeddedDomain], tuple[Skipped, ...]]:
     """Return the embeddings of the training and test images of each set, and the skipped images.
 
-    Parameters
-    ----------
-    sets : mapping from domain name to ImageSet
-    encoder, store, watch
-        As for `hycal.embedding.embed`; one run embeds all sets.
+    The options are those of `hycal.embedding.embed`; one run embeds all sets.
     """
     samples = in_order(sets)
     result = embed([sample.source for _, sample in samples], encoder, store=store, watch=watch)
@@ -102,16 +96,6 @@ def embed_sets(
         for name, images in sets.items()
     }
     return domains, result.skipped
-
-
-def images_digest(sets: Mapping[str, ImageSet], root: Path) -> str:
-    """Return the hash of the lines `<sha256 of file>  <path below root>` of all files, train then test of each set."""
-    listing = hashlib.sha256()
-    for _, sample in in_order(sets):
-        path = Path(sample.source.name)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        listing.update(f"{digest}  {path.relative_to(root).as_posix()}\n".encode())
-    return listing.hexdigest()
 
 
 def in_order(sets: Mapping[str, ImageSet]) -> list[tuple[str, Sample]]:

@@ -27,16 +27,8 @@ def list_labelled(
 ) -> list[ListedImage]:
     """Return the labelled images of a file of labels, domain by domain.
 
-    Parameters
-    ----------
-    source : Path
-        The file of labels.
-    images : Path, optional
-        The folder of the images; by default that of the file.
-    outside : bool, default=False
-        Whether the file may name images outside of that folder.
-    read : callable
-        Reads the labels; by default the reader of its format.
+    `images` is the folder of the images; by default that of the file. `outside` says whether the file may name images
+    outside of that folder. `read` reads the labels; by default the reader of its format.
     """
     root = source.parent if images is None else images
     if not root.is_dir():

@@ -51,8 +51,6 @@ class Place:
 def place_of(folders: tuple[str, ...], *, root_name: str) -> Place:
     """Return the place of a file, from the names of the folders between the root and the file.
 
-    Examples
-    --------
     >>> place_of(("cats",), root_name="pets")
     Place(domain='pets', split='', label='cats')
     >>> place_of(("digit", "test", "7"), root_name="xd8") == place_of(("test", "digit", "7"), root_name="xd8")

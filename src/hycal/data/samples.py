@@ -29,8 +29,6 @@ _ALIASES: dict[str, Split] = {
 def split_of(name: str) -> Split | None:
     """Return the split with this name, in any case, or None.
 
-    Examples
-    --------
     >>> split_of("Validation"), split_of("dogs")
     ('val', None)
     """

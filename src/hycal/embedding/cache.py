@@ -32,8 +32,7 @@ from hycal.embedding.index import (
     transaction,
 )
 from hycal.embedding.store import JoinedStore, space_fingerprint
-from hycal.encoders.combined import CombinedEncoder, present_parts
-from hycal.encoders.encoder import Encoder
+from hycal.encoders.encoder import CombinedEncoder, Encoder, present_parts
 from hycal.encoders.files import cache_dir
 from hycal.errors import HyCalError
 from hycal.storage.atomic import remove_draft, replacing, sync_folder

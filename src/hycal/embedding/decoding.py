@@ -1,4 +1,4 @@
-"""Decoding of the raw content of one image, of a format on a list, to an upright RGB picture.
+"""Decoding of the raw content of one image, of a format on a list, to an upright RGB picture; and its thumbnail.
 
 The result is the picture that a viewer shows. Content that cannot be decoded raises an `ImageError` with the reason.
 `DECODER` is part of the key of the cache: a change here that changes any pixel must increase it.
@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from hycal.embedding.sources import Content, ImageError
-from hycal.extras import MissingExtraError, load_extra
+from hycal.errors import MissingExtraError, load_extra
 
 DECODER: Final = 1
 MOST_PIXELS: Final = 100_000_000  # 1.2 GB while it is decoded
@@ -34,19 +34,18 @@ _HEIC_BRANDS: Final = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"
 PEAK_BYTES: Final = 12
 PEAKS: Final[Mapping[str, int]] = {"WEBP": 16}
 
+THUMBNAIL_SIDE: Final = 96  # pixels of the longer side
+THUMBNAIL_BYTES: Final = 3000
+_QUALITIES = (60, 40, 20, 5)
+
 
 def decode(content: Content, *, most_pixels: int = MOST_PIXELS, enough: int | None = None) -> Image.Image:
     """Return the image as RGB, upright, first frame.
 
-    Parameters
-    ----------
-    content : bytes or uint8 array
-        An image file, or pixels of shape (h, w) or (h, w, 3).
-    most_pixels : int
-        Larger images are refused before they are decoded, and so are those that need more than twelve bytes of memory
-        for each of these pixels.
-    enough : int, optional
-        A sufficient side, for thumbnails: a JPEG is then decoded at a fraction of its size. Not for encoders.
+    `content` is an image file, or uint8 pixels of shape (h, w) or (h, w, 3). Images of more than `most_pixels` are
+    refused before they are decoded, and so are those that need more than twelve bytes of memory for each of these
+    pixels. `enough` is a sufficient side, for thumbnails and not for encoders: a JPEG is then decoded at a fraction of
+    its size.
     """
     if not isinstance(content, bytes):
         picture = Image.fromarray(content)
@@ -145,3 +144,42 @@ def _eight_bits(picture: Image.Image) -> Image.Image:
         part = values[start : start + step].astype(np.float64)
         scaled[start : start + step] = (part * (255 / full)).round()
     return Image.fromarray(scaled)
+
+
+class Thumbnails:
+    """Thumbnails by content hash. The threads that decode images add to it.
+
+    Images whose content hash is `known` need none.
+    """
+
+    def __init__(self, known: Container[bytes] = ()) -> None:
+        self._known = known
+        self._made: dict[bytes, bytes] = {}
+
+    def get(self, key: bytes) -> bytes:
+        """Return the thumbnail of an image as a JPEG file; b"" if it has none."""
+        return self._made.get(key, b"")
+
+    def wants(self, key: bytes) -> bool:
+        """Return whether an image needs a thumbnail and has none yet."""
+        return key not in self._known and key not in self._made
+
+    def add(self, key: bytes, made: bytes) -> None:
+        """Keep the thumbnail of an image."""
+        self._made[key] = made
+
+    def add_undecoded(self, key: bytes, content: Content) -> None:
+        """Make the thumbnail of an image that nobody else decodes: a JPEG is decoded at a fraction of its size."""
+        with contextlib.suppress(ImageError):  # it has an embedding, so it is learned all the same
+            self.add(key, thumbnail(decode(content, enough=2 * THUMBNAIL_SIDE)))
+
+
+def thumbnail(picture: Image.Image) -> bytes:
+    """Return a small JPEG of a picture, of at most about 3 kB; the picture is shrunk in place."""
+    picture.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE), Image.Resampling.BICUBIC)
+    for quality in _QUALITIES:
+        buffer = io.BytesIO()
+        picture.save(buffer, "JPEG", quality=quality, optimize=True)
+        if buffer.tell() <= THUMBNAIL_BYTES:
+            break
+    return buffer.getvalue()

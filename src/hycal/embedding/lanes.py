@@ -15,8 +15,7 @@ import numpy as np
 from PIL import Image
 
 from hycal.embedding.store import EmbeddingStore, JoinedStore
-from hycal.encoders.combined import SideBySide, present_parts, split_inputs
-from hycal.encoders.encoder import Encoder
+from hycal.encoders.encoder import Encoder, SideBySide, present_parts, split_inputs
 from hycal.errors import HyCalError
 from hycal.validation import Floats
 
@@ -26,26 +25,13 @@ _SECONDS_PER_SHARD = 15.0  # the most work that a killed run can lose
 
 @dataclass(eq=False)
 class Lane:
-    """One encoder of a run; only the calling thread changes it.
-
-    Attributes
-    ----------
-    encoder : Encoder
-    store : EmbeddingStore
-        The rows of this encoder.
-    known : set of bytes
-        Content hashes of the images that have a row.
-    waiting : dict of bytes to ndarray
-        Inputs that wait for their batch to fill.
-    fresh : dict of bytes to ndarray
-        New rows that are not in the store yet.
-    """
+    """One encoder of a run; only the calling thread changes it."""
 
     encoder: Encoder
-    store: EmbeddingStore
-    known: set[bytes]
-    waiting: dict[bytes, Floats] = field(default_factory=dict)
-    fresh: dict[bytes, Floats] = field(default_factory=dict)
+    store: EmbeddingStore  # the rows of this encoder
+    known: set[bytes]  # content hashes of the images that have a row
+    waiting: dict[bytes, Floats] = field(default_factory=dict)  # inputs that wait for their batch to fill
+    fresh: dict[bytes, Floats] = field(default_factory=dict)  # new rows that are not in the store yet
     flushed_at: float = field(default_factory=time.monotonic)
 
     @cached_property

@@ -18,14 +18,12 @@ from itertools import islice
 
 import numpy as np
 
-from hycal.embedding.decoding import MOST_PIXELS, TOO_LARGE, pillow_quiet
+from hycal.embedding.decoding import MOST_PIXELS, TOO_LARGE, Thumbnails, pillow_quiet
 from hycal.embedding.lanes import Inputs, Lane, lanes_of
 from hycal.embedding.preparation import ImageOrder, Prepare, prepare
 from hycal.embedding.sources import ImageSource, content_hash
 from hycal.embedding.store import Embedded, EmbeddingStore, Outcomes, Tick, memory_store, space_fingerprint
-from hycal.embedding.thumbnails import Thumbnails
-from hycal.encoders.combined import present_columns
-from hycal.encoders.encoder import Encoder
+from hycal.encoders.encoder import Encoder, present_columns
 from hycal.errors import HyCalError
 from hycal.parallel.threads import thread_pool
 from hycal.validation import Floats
@@ -80,7 +78,16 @@ def embed(
     (1, 512)
     """
     store = memory_store(encoder) if store is None else store
-    with _open_run(sources, encoder, store, batch, threads, most_pixels, thumbnails, preparing) as (run, prepared):
+    with _open_run(
+        sources,
+        encoder,
+        store,
+        batch=batch,
+        threads=threads,
+        most_pixels=most_pixels,
+        thumbnails=thumbnails,
+        preparing=preparing,
+    ) as (run, prepared):
         run.take_all(prepared, len(sources), watch)
     return run.embedded(sources, store, run.encoded)
 
@@ -96,19 +103,13 @@ class Streamed:
 
 
 def stream(
-    sources: Iterable[ImageSource],
-    encoder: Encoder,
-    *,
-    store: EmbeddingStore | None = None,
-    batch: int = BATCH,
-    threads: int | None = None,
-    most_pixels: int = MOST_PIXELS,
+    sources: Iterable[ImageSource], encoder: Encoder, *, store: EmbeddingStore | None = None
 ) -> Iterator[Streamed]:
     """Yield the embedding of each image in order, using and filling `store`; parameters as for `embed`.
 
     Without a store, `stream` remembers the latest images only: an image that comes again later is encoded again.
     """
-    start = partial(_open_run, encoder=encoder, batch=batch, threads=threads, most_pixels=most_pixels)
+    start = partial(_open_run, encoder=encoder)
     if store is not None:
         yield from _stream(start(sources, store=store), first=0)
         return
@@ -139,9 +140,10 @@ def _open_run(
     sources: Iterable[ImageSource],
     encoder: Encoder,
     store: EmbeddingStore,
-    batch: int,
-    threads: int | None,
-    most_pixels: int,
+    *,
+    batch: int = BATCH,
+    threads: int | None = None,
+    most_pixels: int = MOST_PIXELS,
     thumbnails: Thumbnails | None = None,
     preparing: Prepare = prepare,
 ) -> Iterator[tuple[_Run, Iterator[_Prepared]]]:

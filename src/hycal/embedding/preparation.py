@@ -28,9 +28,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from PIL import Image
 
-from hycal.embedding.decoding import TOO_LARGE, decode
+from hycal.embedding.decoding import TOO_LARGE, decode, thumbnail
 from hycal.embedding.sources import Content, ImageError
-from hycal.embedding.thumbnails import thumbnail
 from hycal.errors import HyCalError
 from hycal.validation import Floats
 

@@ -21,9 +21,9 @@ from hycal.embedding.decoding import MOST_PIXELS, TOO_LARGE
 from hycal.embedding.pipeline import BATCH, embed
 from hycal.embedding.sources import ImageError, ImageFile, ImageSource, content_hash
 from hycal.embedding.store import Embedded, JoinedStore, Outcomes, Tick, space_fingerprint
+from hycal.encoders import load_encoder
 from hycal.encoders.catalog import Backend
-from hycal.encoders.combined import present_parts
-from hycal.encoders.encoder import Encoder
+from hycal.encoders.encoder import Encoder, present_parts
 from hycal.errors import HyCalError
 from hycal.parallel.cluster import run_each
 from hycal.storage.atomic import replacing
@@ -123,8 +123,6 @@ def encoder_of_worker(
     name: str, weights: Path | None, backend: Backend | None = "onnx", like: str | None = None
 ) -> Encoder:
     """Return the encoder, loaded once in each process, with one thread: each core has a worker of its own."""
-    from hycal.encoders import load_encoder
-
     return load_encoder(name, weights=weights, backend=backend, threads=1, like=like)
 
 

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from hycal.embedding.decoding import DECODER
 from hycal.embedding.sources import ImageSource
 from hycal.encoders.catalog import JOINED_BY
-from hycal.encoders.combined import CombinedEncoder, present_columns, present_parts
-from hycal.encoders.encoder import Encoder
+from hycal.encoders.encoder import CombinedEncoder, Encoder, present_columns, present_parts
 from hycal.validation import Floats
 
 
@@ -163,20 +162,13 @@ class Embedded:
 
 @dataclass(eq=False)
 class Outcomes:
-    """The sources of a run so far.
+    """The sources of a run so far."""
 
-    Attributes
-    ----------
-    keys : list of bytes
-        Content hash of each source; empty for a source that cannot be read.
-    problems : dict of int to str
-        Reason by source number, for sources that cannot be read or decoded.
-    unusable : dict of bytes to str
-        Reason by content hash, for images that have no embedding.
-    """
-
+    # Content hash of each source; empty for a source that cannot be read.
     keys: list[bytes] = field(default_factory=list)
+    # Reason by source number, for sources that cannot be read or decoded.
     problems: dict[int, str] = field(default_factory=dict)
+    # Reason by content hash, for images that have no embedding.
     unusable: dict[bytes, str] = field(default_factory=dict)
 
     @property

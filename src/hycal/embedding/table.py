@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError
 from hycal.escaping import csv_line
-from hycal.storage.atomic import TO_REPLACE, check_replaceable, replacing, write_whole
+from hycal.storage.atomic import TO_REPLACE, check_folder, check_replaceable, replacing, write_whole
 from hycal.storage.npz import load_arrays
 from hycal.validation import Floats
 
@@ -98,8 +98,7 @@ def check_table_target(path: Path, *, force: bool = False) -> None:
 
 
 def _check_target(path: Path, force: bool) -> None:
-    if not path.absolute().parent.is_dir():
-        raise HyCalError(f"Cannot write {path}: the folder {path.parent} does not exist. Make it first.")
+    check_folder(path)
     check_replaceable(path)
     if path.exists() and path.stat().st_size and not force and not is_table(path):
         raise HyCalError(f"{path} exists and is not a table of embeddings, so it is not replaced. {TO_REPLACE}")

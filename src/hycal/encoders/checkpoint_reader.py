@@ -24,11 +24,7 @@ from hycal.errors import HyCalError
 def read_checkpoint(config: Path, weights: Path, *, size: int) -> Checkpoint:
     """Read a checkpoint from its configuration and its safetensors file.
 
-    Parameters
-    ----------
-    config, weights : Path
-    size : int
-        Side of the images that will come; the positions of a model that allows other sizes are interpolated to it.
+    `size` is the side of the images that will come; the positions of a model that allows other sizes are interpolated.
     """
     with _clear_errors(config, weights):
         settings = _settings(config)

@@ -124,11 +124,6 @@ def _fold_layer_scales(tensors: Tensors) -> None:
 def interpolate_positions(positions: Floats, *, side: int) -> Floats:
     """Return the positions of a class token and a square grid for a grid of another side, by bicubic interpolation.
 
-    Parameters
-    ----------
-    positions : ndarray of shape (1 + s * s, d)
-    side : int
-
     Notes
     -----
     As `torch.nn.functional.interpolate` does it with `align_corners=False`: the cubic kernel with a = -0.75, without

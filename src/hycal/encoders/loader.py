@@ -22,8 +22,7 @@ from hycal.encoders.catalog import (
     find_encoder,
     find_parts,
 )
-from hycal.encoders.combined import CombinedEncoder
-from hycal.encoders.encoder import Rows, TowerEncoder, Towers
+from hycal.encoders.encoder import CombinedEncoder, Rows, TowerEncoder, Towers
 from hycal.encoders.files import Located, locate, missing_message, require
 from hycal.encoders.onnx_backend import IMAGES, Graph, image_tower, text_tower
 from hycal.encoders.preprocessing import Preprocessing
@@ -193,11 +192,7 @@ def file_hash(path: Path) -> str:
 def fingerprint(*, parts: Mapping[str, str], preprocessing: Preprocessing) -> str:
     """Return the hash of everything that determines the embedding of an image or a text.
 
-    Parameters
-    ----------
-    parts : mapping of str to str
-        Hash by role: weights of the towers, tokenizer; how activations are quantised, if they are.
-    preprocessing : Preprocessing
+    `parts` has a hash by role: weights of the towers, tokenizer; how activations are quantised, if they are.
     """
     content = {"parts": dict(parts), "preprocessing": preprocessing.to_json()}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from hycal.encoders.encoder import Rows
 from hycal.encoders.tokenizer import ClipTokenizer
-from hycal.errors import HyCalError
-from hycal.extras import load_package
+from hycal.errors import HyCalError, load_package
 from hycal.validation import Floats
 
 IMAGES = "image_embeds"  # the output of an image tower, where a graph has several
@@ -28,14 +27,8 @@ def _runtime() -> ModuleType:
 class Graph:
     """An ONNX graph of which one output is an embedding.
 
-    Parameters
-    ----------
-    model : Path or bytes
-        A file, or a serialised graph.
-    output : str
-        The output to read where the graph has several, for example "image_embeds".
-    threads : int or None
-        Threads for one run; None for every core, the default of ONNX Runtime.
+    `model` is a file, or a serialised graph; `output` is the one to read where the graph has several, for example
+    "image_embeds". `threads` of one run are by default one on every core, as ONNX Runtime has it.
     """
 
     def __init__(self, model: Path | bytes, *, output: str, threads: int | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.extras import load_extra
+from hycal.errors import load_extra
 
 PRODUCER = "hycal"
 OPSET = 17
@@ -18,10 +18,7 @@ _IR_VERSION = 8
 class GraphBuilder:
     """Collects nodes and constants; each method that adds one returns its name.
 
-    Parameters
-    ----------
-    why : str
-        What needs the onnx package; it begins the message where the package is missing.
+    `why` says what needs the onnx package; it begins the message where the package is missing.
     """
 
     def __init__(self, why: str) -> None:
@@ -65,15 +62,8 @@ class GraphBuilder:
     ) -> bytes:
         """Return the serialised graph.
 
-        Parameters
-        ----------
-        name : str
-        given : ValueInfoProto
-            The input.
-        outputs : mapping
-            For each output: the name of its node, its element type and its shape.
-        properties : mapping of str to str, optional
-            Metadata of the file.
+        `given` describes the input. `outputs` has for each output the name of its node, its element type and its shape;
+        `properties` are metadata of the file.
         """
         helper = self.onnx.helper
         values = []

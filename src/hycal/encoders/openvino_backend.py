@@ -21,8 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 from hycal.encoders.encoder import Rows
-from hycal.errors import HyCalError
-from hycal.extras import load_extra
+from hycal.errors import HyCalError, load_extra
 from hycal.validation import Floats
 
 _TELEMETRY = "openvino_telemetry"
@@ -47,16 +46,9 @@ def _runtime() -> ModuleType:
 def image_tower(model: Path, *, size: int, group: int, threads: int | None = None) -> Callable[[Floats], Rows]:
     """Return an image tower of an ONNX graph.
 
-    Parameters
-    ----------
-    model : Path
-        A graph with one input of pixels, whose first output is the embedding.
-    size : int
-        Side of the square input.
-    group : int
-        Channels that share a scale when activations are quantised; 0 for float32 arithmetic.
-    threads : int, optional
-        Threads for all images; by default every core.
+    The graph has one input of pixels, a square of side `size`, and its first output is the embedding. `group` is the
+    number of channels that share a scale when activations are quantised; 0 for float32 arithmetic. `threads` for all
+    images are by default one on every core.
     """
     runtime = _runtime()
     cores = threads or os.cpu_count() or 1

@@ -30,27 +30,15 @@ class Preprocessing:
     the resize and not after it, because Pillow resizes palette images by nearest neighbour. With `aspect` "squashed",
     as SigLIP has it, the whole image is resized to the square and nothing is cut.
 
-    Attributes
-    ----------
-    size : int
-        Side of the square input.
-    resize : int
-        Length of the shorter side before the crop; `size` for CLIP.
-    interpolation : {"bicubic", "bilinear"}
-    mean, std : tuple of three floats
-        Per channel, for values in [0, 1].
-    aspect : {"kept", "squashed"}
-
-    Examples
-    --------
     >>> from PIL import Image
     >>> Preprocessing().apply(Image.new("RGB", (320, 240))).shape
     (3, 224, 224)
     """
 
-    size: int = 224
-    resize: int = 224
+    size: int = 224  # side of the square input
+    resize: int = 224  # length of the shorter side before the crop; `size` for CLIP
     interpolation: Interpolation = "bicubic"
+    # Per channel, for values in [0, 1].
     mean: tuple[float, float, float] = (0.48145466, 0.4578275, 0.40821073)
     std: tuple[float, float, float] = (0.26862954, 0.26130258, 0.27577711)
     aspect: Literal["kept", "squashed"] = "kept"

@@ -21,29 +21,14 @@ _EXTRAS = {
 
 @dataclass(frozen=True)
 class EncoderStatus:
-    """The status of one encoder on this machine.
-
-    Attributes
-    ----------
-    spec : EncoderSpec
-    folder : Path
-        The folder of its files, whether they are there or not.
-    ready : bool
-        All files are there; after `try_out`, it also works.
-    text : str
-        "yes", "no", or the encoder whose text tower it needs.
-    detail : str
-        The problem and its remedy, or the result of the trial.
-    backend : str
-        The back end for new embeddings.
-    """
+    """The status of one encoder on this machine."""
 
     spec: EncoderSpec
-    folder: Path
-    ready: bool
-    text: str
-    detail: str
-    backend: Backend
+    folder: Path  # the folder of its files, whether they are there or not
+    ready: bool  # all files are there; after `try_out`, it also works
+    text: str  # "yes", "no", or the encoder whose text tower it needs
+    detail: str  # the problem and its remedy, or the result of the trial
+    backend: Backend  # the back end for new embeddings
 
 
 def check_files(spec: EncoderSpec) -> EncoderStatus:

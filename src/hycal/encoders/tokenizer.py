@@ -9,8 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from hycal.errors import HyCalError
-from hycal.extras import load_extra
+from hycal.errors import HyCalError, load_extra
 
 Ids = npt.NDArray[np.int64]
 _END = "<|endoftext|>"

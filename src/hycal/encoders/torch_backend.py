@@ -14,7 +14,7 @@ from hycal.encoders.checkpoint_reader import read_text_shape
 from hycal.encoders.encoder import Rows, Towers
 from hycal.encoders.files import Located
 from hycal.encoders.tokenizer import ClipTokenizer
-from hycal.extras import load_extra
+from hycal.errors import load_extra
 from hycal.validation import Floats
 
 

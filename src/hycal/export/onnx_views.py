@@ -26,17 +26,9 @@ def view_scores(
 ) -> str:
     """Add the nodes that score rows.
 
-    Parameters
-    ----------
-    build : GraphBuilder
-    rows : str
-    parts : sequence of slice
-        Columns of each view in a row.
-    scores_of : sequence of callables
-        For each view: adds the nodes that score its unit rows by log posterior, of any normalisation.
-    columns : sequence of ndarray
-        Classes of each domain.
-    class_weights, domain_weights : ndarrays of shape (G, V) and (V,)
+    `parts` are the columns of each view in a row, `columns` the classes of each domain. `scores_of` has for each view a
+    function that adds the nodes that score its unit rows by log posterior, of any normalisation. Weights have the
+    shapes (G, V) and (V,).
     """
     views = [score(_unit_part(build, rows, part)) for part, score in zip(parts, scores_of, strict=True)]
     inside, totals = [], []
@@ -48,9 +40,9 @@ def view_scores(
     domains = [
         build.node("LogSoftmax", build.node("Concat", *one, axis=1), axis=1) for one in zip(*totals, strict=True)
     ]
-    told = build.node("LogSoftmax", _weighted(build, domains, domain_weights), axis=1)
+    of_domains = build.node("LogSoftmax", _weighted(build, domains, domain_weights), axis=1)
     scores = [
-        build.node("Add", one, build.node("Gather", told, build.ints(number), axis=1))
+        build.node("Add", one, build.node("Gather", of_domains, build.ints(number), axis=1))
         for number, one in enumerate(inside)
     ]
     order = np.argsort(np.concatenate(columns))

@@ -10,11 +10,9 @@ Examples
 True
 """
 
-from hycal.gravity.drift import Drift
-from hycal.gravity.entropy import Variety, variety
-from hycal.gravity.flow import DomainFlow
+from hycal.gravity.flow import DomainFlow, Drift
 from hycal.gravity.measure import CLAIMS, Gravity, domain_flow, measure, measure_calibration, pooled, uncalibrated
-from hycal.gravity.relations import Relation, relate
+from hycal.gravity.statistics import Relation, Variety, relate, variety
 
 __all__ = [
     "CLAIMS",

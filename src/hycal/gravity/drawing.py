@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from hycal.errors import load_extra
 from hycal.escaping import visible
-from hycal.extras import load_extra
 from hycal.gravity.measure import Gravity
 from hycal.validation import Doubles
 

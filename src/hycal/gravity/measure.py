@@ -13,10 +13,8 @@ import numpy.typing as npt
 from hycal.base import IncrementalClassifier
 from hycal.classifiers import NCM
 from hycal.errors import HyCalError
-from hycal.gravity.drift import Drift, drift
-from hycal.gravity.entropy import Variety, variety
-from hycal.gravity.flow import DomainFlow
-from hycal.gravity.relations import Relation, relate
+from hycal.gravity.flow import DomainFlow, Drift, drift
+from hycal.gravity.statistics import Relation, Variety, relate, variety
 from hycal.state.records import Records
 from hycal.validation import Doubles, Floats, check_labels, check_queries
 

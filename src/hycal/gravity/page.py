@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hycal.errors import load_extra
 from hycal.escaping import html_text
-from hycal.extras import load_extra
 from hycal.gravity.drawing import draw_flow, draw_pull
 from hycal.gravity.measure import Gravity
 from hycal.gravity.tables import sentence, sheets

@@ -1,13 +1,11 @@
-"""Gravity as tables of text and sentences, and the tables in Markdown."""
+"""Gravity as tables of text and sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hycal.escaping import markdown_cell
 from hycal.gravity.measure import CLAIMS, Gravity
 
 MISSING = "–"
@@ -107,19 +105,3 @@ def _number(value: float, digits: int, *, signed: bool = False) -> str:
         return MISSING
     rounded = round(float(value), digits) + 0.0  # no negative zero
     return f"{rounded:+.{digits}f}" if signed else f"{rounded:.{digits}f}"
-
-
-def markdown(tables: Sequence[Sheet]) -> str:
-    """Return tables in Markdown."""
-
-    def line(cells: Sequence[str]) -> str:
-        return f"| {' | '.join(map(markdown_cell, cells))} |"
-
-    return "\n".join(
-        "\n".join(
-            [f"### {table.title}", "", table.note, "", line(table.head), line(["---"] * len(table.head))]
-            + [line(row) for row in table.rows]
-            + [""]
-        )
-        for table in tables
-    )

@@ -8,7 +8,6 @@ It never speaks to the network unless it is told to push or fetch, and never sen
 """
 
 from hycal.hub.card import CardFacts, model_card
-from hycal.hub.folder import FILES, open_folder, save_folder
-from hycal.hub.remote import fetch, push
+from hycal.hub.folder import FILES, fetch, open_folder, push, save_folder
 
 __all__ = ["FILES", "CardFacts", "fetch", "model_card", "open_folder", "push", "save_folder"]

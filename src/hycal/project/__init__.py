@@ -11,12 +11,10 @@ Examples
 """
 
 from hycal.project.changes import Arrival, Receipt
-from hycal.project.examples import ClassExamples, Example
-from hycal.project.labels import class_label, split_label
-from hycal.project.lookup import Target, find, find_class
+from hycal.project.examples import ClassExamples, Example, Space
+from hycal.project.labels import Target, class_label, find, find_class, split_label
 from hycal.project.methods import DEFAULT_METHOD, empty_state
 from hycal.project.project import Project, ReadOnlyProject, load
-from hycal.project.space import Space
 from hycal.project.state import LENGTH, UNDO_DEPTH, HistoryEntry, State, lost_images
 from hycal.storage.locks import LockedError
 

@@ -35,52 +35,26 @@ _AT_ONCE = 256
 
 @dataclass(frozen=True)
 class ClassAdvice:
-    """Advice on one class.
-
-    Attributes
-    ----------
-    label : label
-    shots : int
-        Images of the class.
-    distinct : int
-        The same, where near-duplicates count as one. A class of one cannot be judged without it.
-    left_out : Score
-        Images that are right, each judged by a model without it; 0 of 0 if the class cannot be judged.
-    estimate : Estimate
-        The accuracy on new images of the class, with its interval.
-    taken_for : label or None
-        The class it is most often confused with.
-    advice : str
-    """
+    """Advice on one class."""
 
     label: Label
-    shots: int
-    distinct: int
-    left_out: Score
-    estimate: Estimate
-    taken_for: Label | None
+    shots: int  # images of the class
+    distinct: int  # The same, where near-duplicates count as one. A class of one cannot be judged without it.
+    left_out: Score  # images that are right, each judged by a model without it; 0 of 0 if the class cannot be judged
+    estimate: Estimate  # the accuracy on new images of the class, with its interval
+    taken_for: Label | None  # the class it is most often confused with
     advice: str
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A learned image that looks like another class.
-
-    Attributes
-    ----------
-    label, looks_like : label
-    example : Example
-    similarity : float
-        Cosine to the nearest image of `looks_like`.
-    own_similarity : float
-        Cosine to the nearest other image of its own class.
-    """
+    """A learned image that looks like another class."""
 
     label: Label
     looks_like: Label
     example: Example
-    similarity: float
-    own_similarity: float
+    similarity: float  # cosine to the nearest image of `looks_like`
+    own_similarity: float  # cosine to the nearest other image of its own class
 
 
 @dataclass(frozen=True)
@@ -98,30 +72,15 @@ class Duplicates:
 
 @dataclass(frozen=True)
 class Advice:
-    """Advice on a whole model.
+    """Advice on a whole model."""
 
-    Attributes
-    ----------
-    overall : Score
-        Images that are right, each judged by a model without it.
-    estimate : Estimate
-        The accuracy on new images like those of the judged classes, with its interval.
-    classes : tuple of ClassAdvice
-    confusions : tuple of Confusion
-    suspects : tuple of Suspect
-    duplicates : tuple of Duplicates
-        The largest groups first.
-    hints : tuple of str
-        What would help the model as a whole.
-    """
-
-    overall: Score
-    estimate: Estimate
+    overall: Score  # images that are right, each judged by a model without it
+    estimate: Estimate  # the accuracy on new images like those of the judged classes, with its interval
     classes: tuple[ClassAdvice, ...]
     confusions: tuple[Confusion, ...]
     suspects: tuple[Suspect, ...]
-    duplicates: tuple[Duplicates, ...]
-    hints: tuple[str, ...]
+    duplicates: tuple[Duplicates, ...]  # the largest groups first
+    hints: tuple[str, ...]  # what would help the model as a whole
 
 
 def advise(state: State) -> Advice:

@@ -1,22 +1,36 @@
-"""Answers to images: ranked classes with probabilities, the evidence for each, and a map of all classes."""
+"""Answers to images: ranked classes with probabilities, the evidence for each, and a map of all classes.
+
+A `Predictor` answers files one after the other: the first answer comes before the last image is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hycal.algebra.evidence import ScoreParts
+from hycal.embedding.pipeline import Streamed, stream
+from hycal.embedding.sources import ImageFile
+from hycal.embedding.store import EmbeddingStore
+from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project.examples import ClassExamples, Example
 from hycal.project.state import State
 from hycal.uncertainty.calibration import Calibration
+from hycal.uncertainty.unknown import Familiarity, check_share, rejected
 from hycal.validation import Doubles, Floats, Label
+from hycal.views.familiarity import ViewFamiliarity
 
 NEIGHBOURS = 3
+_NOTHING = 1e-9
+ERROR = 0.05  # share of learned images that may be called unknown
+_BATCH = 16
 
 
 @dataclass(frozen=True)
@@ -40,22 +54,11 @@ class EvidencePart:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Why a class scored what it did.
+    """Why a class scored what it did."""
 
-    Attributes
-    ----------
-    shots : int
-        Images learned of the class.
-    nearest : tuple of Neighbour
-        Its learned images nearest to the query.
-    quantity : str
-        What the parts add up to: "score" or "evidence"; "" for methods without parts.
-    parts : tuple of EvidencePart
-    """
-
-    shots: int
-    nearest: tuple[Neighbour, ...]
-    quantity: str = ""
+    shots: int  # images learned of the class
+    nearest: tuple[Neighbour, ...]  # its learned images nearest to the query
+    quantity: str = ""  # what the parts add up to: "score" or "evidence"; "" for methods without parts
     parts: tuple[EvidencePart, ...] = ()
 
 
@@ -111,15 +114,8 @@ def answer(
 ) -> list[Answer]:
     """Return the `top` classes for each embedding, best first.
 
-    Parameters
-    ----------
-    state : State
-    rows : array-like of shape (n, d)
-    top : int, default=5
-    why : bool, default=False
-        Add the evidence to every candidate.
-    calibration : Calibration, optional
-        What turns scores into probabilities. By default the model's own, which the first call for each state fits.
+    With `why`, every candidate has its evidence. `calibration` turns scores into probabilities; by default it is the
+    model's own, which the first call for each state fits.
     """
     _check_classes(state)
     queries = np.asarray(rows, dtype=np.float32)
@@ -183,7 +179,23 @@ def _evidence(state: State, queries: Floats, row: int, column: int, found: Score
     return Evidence(class_.count, neighbours, found.quantity, parts)
 
 
-_NOTHING = 1e-9
+def find_unknown(
+    state: State,
+    rows: Sequence[Floats] | Floats,
+    error: float | None,
+    familiarity: Familiarity | ViewFamiliarity | None = None,
+) -> Sequence[bool | None]:
+    """Return which embeddings fit no learned class; None if that was not asked (no `error`), or cannot be said.
+
+    `error` is the share of learned images that may be called unknown. `familiarity` is by default the model's own.
+    """
+    if not error or not len(rows) or not state.classes:
+        return [None] * len(rows)
+    known = state.classifier.familiarity_ if familiarity is None else familiarity
+    if not len(known.held_out):  # no class has two images that differ
+        return [None] * len(rows)
+    found: list[bool] = rejected(known(state.classifier.check_queries(rows)), known.threshold(error)).tolist()
+    return found
 
 
 def class_map(state: State) -> dict[Label, tuple[float, float]]:
@@ -202,3 +214,62 @@ def class_map(state: State) -> dict[Label, tuple[float, float]]:
     farthest = np.abs(points).max()
     points = points / farthest if farthest > _NOTHING else np.zeros_like(points)
     return {label: (float(x), float(y)) for label, (x, y) in zip(labels, points, strict=True)}
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The prediction for one image."""
+
+    file: str
+    answer: Answer  # the classes that the image may show, best first; empty if the file cannot be used
+    problem: str | None = None  # why the file cannot be used
+    # Whether the image fits no learned class; None if that was not asked, or cannot be said because no class has two
+    # images that differ.
+    unknown: bool | None = None
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """Predicts the classes of images in memory that does not grow with their number."""
+
+    state: State
+    top: int = 5  # how many classes each answer has
+    why: bool = False  # add the evidence to each class
+    # Share of learned images that may be called unknown; None: do not look for unknown images.
+    error: float | None = ERROR
+
+    def check(self) -> None:
+        """Raise if `error` is not between 0 and 1, before any image is read."""
+        if self.error is not None:
+            check_share("error", self.error)
+
+    def predict(
+        self, files: Iterable[Path], encoder: Encoder, *, store: EmbeddingStore | None = None
+    ) -> Iterator[Prediction]:
+        """Yield the prediction for each file, in order.
+
+        `encoder` is that of the model, `store` the embedding cache.
+        """
+        waiting: list[Path] = []
+
+        def sources() -> Iterator[ImageFile]:
+            for file in files:
+                waiting.append(file)
+                yield ImageFile(file)
+
+        streamed = stream(sources(), encoder, store=store)
+        while batch := list(islice(streamed, _BATCH)):
+            names = [str(waiting.pop(0)) for _ in batch]
+            yield from self._predict_batch(names, batch)
+
+    def _predict_batch(self, names: list[str], batch: list[Streamed]) -> Iterator[Prediction]:
+        usable = [item.row for item in batch if item.row is not None]
+        rows = np.stack(usable) if usable else np.empty((0, self.state.space.dimension), np.float32)
+        answers = answer(self.state, rows, top=self.top, why=self.why) if usable else []
+        found = zip(answers, find_unknown(self.state, rows, self.error), strict=True)
+        for name, item in zip(names, batch, strict=True):
+            if item.row is None:
+                yield Prediction(name, (), item.problem)
+            else:
+                best, unknown = next(found)
+                yield Prediction(name, best, None, unknown)

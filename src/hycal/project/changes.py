@@ -11,10 +11,16 @@ import numpy as np
 from hycal.base import IncrementalClassifier
 from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError
-from hycal.project.examples import ClassExamples, Example
-from hycal.project.labels import check_class_name, check_length, check_name, class_label, split_label
-from hycal.project.lookup import Target, own_labels
-from hycal.project.space import Space
+from hycal.project.examples import ClassExamples, Example, Space
+from hycal.project.labels import (
+    Target,
+    check_class_name,
+    check_length,
+    check_name,
+    class_label,
+    own_labels,
+    split_label,
+)
 from hycal.project.state import Changes, State
 from hycal.state.steps import Step
 from hycal.validation import Floats, Label, ModelKind, check_label, check_mergeable, check_one_kind, normal_name
@@ -287,13 +293,6 @@ def _kind(state: State) -> ModelKind:
 
 def describe_counts(counts: Mapping[Label, int]) -> str:
     """Describe how many images of how many classes, as in "3 images of 2 classes"."""
-    return f"{_images(counts)} of {_classes(counts)}"
-
-
-def _images(counts: Mapping[Label, int]) -> str:
     total = sum(counts.values())
-    return f"{total:,} image{'' if total == 1 else 's'}"
-
-
-def _classes(counts: Mapping[Label, int]) -> str:
-    return next(iter(map(str, counts))) if len(counts) == 1 else f"{len(counts):,} classes"
+    classes = next(iter(map(str, counts))) if len(counts) == 1 else f"{len(counts):,} classes"
+    return f"{total:,} image{'' if total == 1 else 's'} of {classes}"

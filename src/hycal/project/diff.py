@@ -20,25 +20,15 @@ class ClassChange:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two models compared.
+    """Two models compared."""
 
-    Attributes
-    ----------
-    settings : mapping of str to (str, str)
-        Method, parameters and encoder that differ: their values in the first and in the second.
-    only_first, only_second : mappings of label to int
-        Classes that only one has, and their images.
-    changed : mapping of label to ClassChange
-        Classes of both models with different images.
-    same : int
-        Number of classes of both models with the same images.
-    """
-
+    # Method, parameters and encoder that differ: their values in the first and in the second.
     settings: Mapping[str, tuple[str, str]]
+    # Classes that only one has, and their images.
     only_first: Mapping[Label, int]
     only_second: Mapping[Label, int]
-    changed: Mapping[Label, ClassChange]
-    same: int
+    changed: Mapping[Label, ClassChange]  # classes of both models with different images
+    same: int  # number of classes of both models with the same images
 
     @property
     def equal(self) -> bool:

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hycal.embedding.store import space_fingerprint
+from hycal.encoders import load_encoder
 from hycal.encoders.catalog import JOINED_BY
-from hycal.encoders.combined import CombinedEncoder, MissingEncoder
-from hycal.encoders.encoder import Encoder
+from hycal.encoders.encoder import CombinedEncoder, Encoder, MissingEncoder
+from hycal.encoders.loader import load_tower
 from hycal.errors import HyCalError
+from hycal.project.examples import Space
 from hycal.project.labels import split_label
-from hycal.project.space import Space
 from hycal.project.state import State
 from hycal.validation import Floats, Label, unit_views
 
@@ -29,19 +30,10 @@ def encoder_of(state: State, name: str | None, weights: Path | None, *, threads:
 
     Of a project with views, a part that cannot be loaded is a `MissingEncoder`: its view is missing in new rows.
 
-    Parameters
-    ----------
-    state : State
-    name : str or None
-        The encoder that the user asked for; None for the one that the project names. Of a project with views, some of
-        its parts are enough.
-    weights : Path or None
-        Where its weights are; by default in their usual place.
-    threads : int, optional
-        Threads for one batch; by default every core.
+    `name` is the encoder that the user asked for, None for the one that the project names; of a project with views,
+    some of its parts are enough. `weights` are by default in their usual place; `threads` of one batch are by default
+    as many as cores.
     """
-    from hycal.encoders import load_encoder  # imports ONNX Runtime, which is slow
-
     own = state.space.name
     if not own and not name:
         raise HyCalError(
@@ -69,8 +61,6 @@ def _parts(name: str) -> set[str]:
 
 def _load_parts(space: Space, asked: set[str] | None, weights: Path | None, threads: int | None) -> CombinedEncoder:
     """Load the parts of a combined encoder. Those that were asked for by name must be there."""
-    from hycal.encoders.loader import load_tower
-
     if weights is not None and len(asked or space.parts) > 1:
         raise HyCalError(
             f"--weights has the files of one encoder, and {space.name!r} has {len(space.parts)}. Name the one that "

@@ -19,10 +19,9 @@ from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project.changes import Arrival, learn
 from hycal.project.evaluation import Score
-from hycal.project.examples import Example
+from hycal.project.examples import Example, Space
 from hycal.project.inputs import LabelledImage
 from hycal.project.methods import empty_state, is_beyond_chance
-from hycal.project.space import Space
 from hycal.project.state import State
 from hycal.state.sealed import refuse
 from hycal.uncertainty.cross_validation import Estimate, cross_validate
@@ -101,20 +100,11 @@ def _sample(
 
 @dataclass(frozen=True, eq=False)
 class SampleRows:
-    """A sample embedded by one encoder.
-
-    Attributes
-    ----------
-    space : Space
-    rows : mapping of bytes to ndarray of shape (d,)
-        Unit rows by content hash.
-    seconds : float
-        Processor time to embed one image, from its file.
-    """
+    """A sample embedded by one encoder."""
 
     space: Space
-    rows: Mapping[bytes, Floats]
-    seconds: float = 0.0
+    rows: Mapping[bytes, Floats]  # (d,): unit rows by content hash
+    seconds: float = 0.0  # processor time to embed one image, from its file
 
 
 def join(parts: Sequence[SampleRows]) -> SampleRows:
@@ -151,26 +141,13 @@ def seconds_for_each(encoder: Encoder, sources: Iterable[ImageSource]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The answers to a sample by models that did not see the image, in the space of one encoder or of several.
-
-    Attributes
-    ----------
-    encoder : str
-    hits : mapping of bytes to bool
-        Whether each image is right.
-    groups : mapping of bytes to int
-        Near-duplicates have the same number.
-    estimate : Estimate
-        Of the accuracy on new images.
-    seconds : float
-        Processor time to embed one image.
-    """
+    """The answers to a sample by models that did not see the image, in the space of one encoder or of several."""
 
     encoder: str
-    hits: Mapping[bytes, bool]
-    groups: Mapping[bytes, int]
-    estimate: Estimate
-    seconds: float
+    hits: Mapping[bytes, bool]  # whether each image is right
+    groups: Mapping[bytes, int]  # near-duplicates have the same number
+    estimate: Estimate  # of the accuracy on new images
+    seconds: float  # processor time to embed one image
 
     @property
     def score(self) -> Score:
@@ -207,20 +184,13 @@ def recommend(found: Sequence[Judged]) -> Judged:
 
 @dataclass(frozen=True)
 class EncoderTrial:
-    """Two encoders on the same images, by the model's method on images alone.
-
-    Attributes
-    ----------
-    encoder : str
-    own, other : Score
-        Images that are right under the model's encoder, and under `encoder`.
-    better, worse : bool
-        Whether `encoder` is better, or worse, beyond chance; near-duplicates count as one image.
-    """
+    """Two encoders on the same images, by the model's method on images alone."""
 
     encoder: str
+    # Images that are right under the model's encoder, and under `encoder`.
     own: Score
     other: Score
+    # Whether `encoder` is better, or worse, beyond chance; near-duplicates count as one image.
     better: bool
     worse: bool
 

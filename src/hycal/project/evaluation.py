@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import sqrt
 from typing import TypeVar
 
 from hycal.project.state import State
@@ -29,11 +28,6 @@ class Score:
         """Share of right answers; NaN if there are no images."""
         return self.right / self.total if self.total else float("nan")
 
-    @property
-    def standard_error(self) -> float:
-        """Standard error of the accuracy, for images drawn independently."""
-        return sqrt(self.accuracy * (1.0 - self.accuracy) / self.total) if self.total else float("nan")
-
 
 @dataclass(frozen=True)
 class Confusion:
@@ -46,25 +40,15 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result of a test.
-
-    Attributes
-    ----------
-    overall : Score
-    by_domain, by_class, by_shots : mappings to Score
-        `by_shots` by range of learned images, as in "5-9".
-    shots : mapping of label to int
-        Number of learned images of each tested class.
-    confusions : tuple of Confusion
-        Most frequent first.
-    """
+    """The result of a test."""
 
     overall: Score
+    # `by_shots` by range of learned images, as in "5-9".
     by_domain: Mapping[str, Score]
     by_class: Mapping[Label, Score]
     by_shots: Mapping[str, Score]
-    shots: Mapping[Label, int]
-    confusions: tuple[Confusion, ...]
+    shots: Mapping[Label, int]  # number of learned images of each tested class
+    confusions: tuple[Confusion, ...]  # most frequent first
 
 
 def best_labels(

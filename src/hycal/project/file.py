@@ -19,12 +19,11 @@ import numpy.typing as npt
 from hycal.base import IncrementalClassifier
 from hycal.classifiers.loader import model_of, named_method
 from hycal.errors import ModelFileError
-from hycal.project.examples import ClassExamples, Example
-from hycal.project.space import Space
+from hycal.project.examples import ClassExamples, Example, Space
 from hycal.project.state import History, HistoryEntry, State, Undo
 from hycal.state.records import Records
-from hycal.storage.codec import content_of, unit_matrix
-from hycal.storage.model_file import Content
+from hycal.storage.codec import content_of
+from hycal.storage.model_file import Content, unit_matrix
 from hycal.validation import Floats, Label, check_label, check_one_kind
 
 
@@ -41,7 +40,10 @@ def project_content(state: State) -> Content:
     history = [_entry_json(entry, pool) for entry in state.history]
     width = state.space.dimension
     return Content(
-        manifest={**model.manifest, "project": _project_json(state, history)},
+        manifest={
+            **model.manifest,
+            "project": {"encoder_name": state.space.name, "version": state.version, "history": history},
+        },
         tensors={
             **model.tensors,
             **pack_provenance(pool.examples),
@@ -79,10 +81,6 @@ def _unpack_retired(tensors: Mapping[str, npt.NDArray[Any]], name: str, views: t
     if not sound or not np.isfinite(rows).all() or np.any((widths < 1) | (widths > rows.shape[1])):
         raise ValueError(f"{name} and its widths do not fit together")
     return [row[:width] for row, width in zip(rows, widths.tolist(), strict=True)]
-
-
-def _project_json(state: State, history: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"encoder_name": state.space.name, "version": state.version, "history": history}
 
 
 def stack_rows(rows: Sequence[Floats], width: int) -> Floats:

@@ -10,17 +10,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from hycal.data.readers import list_images
-from hycal.data.samples import split_of
+from hycal.data.samples import ListedImage, split_of
 from hycal.embedding.sources import ImageSource
 from hycal.embedding.store import Skipped
 from hycal.embedding.table import EmbeddingTable, is_table, read_table
 from hycal.errors import HyCalError
-from hycal.project.labels import class_label, split_label
-from hycal.project.lookup import class_called, own_labels
-from hycal.project.space import Space
+from hycal.project.examples import Space
+from hycal.project.labels import class_called, class_label, own_labels, split_label
 from hycal.project.state import State
 from hycal.validation import Floats, Label, normal_name
 
@@ -39,21 +38,11 @@ class LabelledImage:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The images of an input that are not used.
+    """The images of an input that are not used."""
 
-    Attributes
-    ----------
-    source : Path
-        The folder, manifest or table.
-    splits : mapping of str to int
-        Number of images of each split that is not used.
-    images : tuple of Skipped
-        Images of the other splits that cannot be used, with the reason.
-    """
-
-    source: Path
-    splits: Mapping[str, int]
-    images: tuple[Skipped, ...]
+    source: Path  # the folder, manifest or table
+    splits: Mapping[str, int]  # number of images of each split that is not used
+    images: tuple[Skipped, ...]  # images of the other splits that cannot be used, with the reason
 
     @property
     def all(self) -> tuple[Skipped, ...]:
@@ -64,19 +53,10 @@ class LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutImages:
-    """Labelled images to test a model with, all of classes that it knows.
+    """Labelled images to test a model with, all of classes that it knows."""
 
-    Attributes
-    ----------
-    images : list of ImageSource, or ndarray of shape (n, d)
-        The images; their embeddings if the input is a table.
-    labels : list of labels
-        The model's own label of each.
-    left_out : LeftOut
-    """
-
-    images: list[ImageSource] | Floats
-    labels: list[Label]
+    images: list[ImageSource] | Floats  # (n, d): the images; their embeddings if the input is a table
+    labels: list[Label]  # the model's own label of each
     left_out: LeftOut
 
 
@@ -85,15 +65,8 @@ def to_learn(
 ) -> tuple[list[LabelledImage], LeftOut]:
     """Return the images of a folder or of a file of labels that are learned, and what is left out.
 
-    Parameters
-    ----------
-    source : Path
-    domain : str, optional
-        The domain of all images; by default what the input says.
-    outside : bool, default=False
-        Whether a manifest may name images outside its folder.
-    images : Path, optional
-        The folder of the images that a file of labels names; by default its own.
+    `domain` is that of all images; by default what the input says. With `outside`, a manifest may name images outside
+    its folder. `images` is the folder of the images that a file of labels names; by default its own.
     """
     if source.is_file() and is_table(source):
         raise HyCalError(
@@ -102,7 +75,7 @@ def to_learn(
             "and is not embedded again. In Python, `partial_fit` learns the rows of a table."
         )
     listed = list_images(source, outside=outside, images=images)
-    found, left_out = _labels(listed, [image.source.name for image in listed], TO_LEARN, source, domain)
+    found, left_out = _labels(_entries(listed), [image.source.name for image in listed], TO_LEARN, source, domain)
     return [LabelledImage(listed[at].source, listed[at].file, label) for at, label in found.items()], left_out
 
 
@@ -142,25 +115,17 @@ def count_by_class(images: Iterable[LabelledImage]) -> dict[str, int]:
 def held_out_images(source: Path, state: State, *, domain: str | None = None, outside: bool = False) -> HeldOutImages:
     """Return the labelled images of a folder, manifest or table of embeddings to test a model with.
 
-    Parameters
-    ----------
-    source : Path
-    state : State
-        The model. A table must be of the space of its encoder.
-    domain : str, optional
-        The domain of all images; by default what the input says.
-    outside : bool, default=False
-        Whether a manifest may name images outside its folder.
+    A table must be of the space of the encoder of the model. The options are those of `to_learn`.
     """
     if is_table(source):
         table = _table(source, state.space)
         columns = (table.domains.tolist(), table.labels.tolist(), table.splits.tolist())
         known, left_out = _known(
-            [_Row(*row) for row in zip(*columns, strict=True)], table.files.tolist(), state, source, domain
+            [_Entry(*row) for row in zip(*columns, strict=True)], table.files.tolist(), state, source, domain
         )
         return HeldOutImages(table.rows[list(known)], list(known.values()), left_out)
     images = list_images(source, outside=outside)
-    known, left_out = _known(images, [image.source.name for image in images], state, source, domain)
+    known, left_out = _known(_entries(images), [image.source.name for image in images], state, source, domain)
     return HeldOutImages([images[at].source for at in known], list(known.values()), left_out)
 
 
@@ -179,29 +144,17 @@ def known_label(state: State, label: str) -> Label | None:
     return own if own in state.classes else class_called(state, split_label(own)[1])
 
 
-class _Entry(Protocol):
+class _Entry(NamedTuple):
     """What an input says about one image; "" where it says nothing."""
-
-    @property
-    def domain(self) -> str: ...
-
-    @property
-    def label(self) -> str: ...
-
-    @property
-    def split(self) -> str: ...
-
-    @property
-    def problem(self) -> str: ...
-
-
-class _Row(NamedTuple):
-    """A row of a table."""
 
     domain: str
     label: str
     split: str
     problem: str = ""
+
+
+def _entries(images: Iterable[ListedImage]) -> list[_Entry]:
+    return [_Entry(image.domain, image.label, image.split, image.problem) for image in images]
 
 
 def _known(

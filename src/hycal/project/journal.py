@@ -26,8 +26,7 @@ from hycal.project import reversals
 from hycal.project.examples import ClassExamples
 from hycal.project.file import Pool, pack_provenance, stack_rows, unpack_examples
 from hycal.project.state import State
-from hycal.storage.codec import unit_matrix
-from hycal.storage.model_file import parse_json
+from hycal.storage.model_file import parse_json, unit_matrix
 from hycal.validation import Label, check_one_kind
 
 _MARK, _END = b"hycal-j2", b"\n"

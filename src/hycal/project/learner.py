@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from hycal.embedding.decoding import MOST_PIXELS
+from hycal.embedding.decoding import MOST_PIXELS, Thumbnails
 from hycal.embedding.pipeline import embed
 from hycal.embedding.preparation import Prepare, prepare
 from hycal.embedding.sources import ImageSource
 from hycal.embedding.store import EmbeddingStore, Skipped, Tick
-from hycal.embedding.thumbnails import Thumbnails
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project.changes import Arrival, Receipt
@@ -34,33 +33,19 @@ class EmbeddedExamples:
         return [Arrival(labels[number], example) for number, example in self.examples.items()]
 
 
+@dataclass(eq=False)
 class Learner:
     """A project and its encoder; safe to share between threads.
 
-    Parameters
-    ----------
-    project : Project
-    encoder : Encoder or None
-        The project's encoder. Without it nothing can be embedded, and new classes get no text embedding.
-    why_no_encoder : str
-        The reason that the error gives if images are embedded without an encoder.
-    on_encoded : callable, optional
-        Called with the number of images whenever the encoder has embedded some.
+    Without an encoder nothing can be embedded, for the reason `why_no_encoder`, and new classes get no text embedding.
+    `on_encoded` is called with the number of images whenever the encoder has embedded some.
     """
 
-    def __init__(
-        self,
-        project: Project,
-        encoder: Encoder | None,
-        *,
-        why_no_encoder: str = "",
-        on_encoded: Callable[[int], None] | None = None,
-    ) -> None:
-        self.project = project
-        self.encoder = encoder
-        self._why_no_encoder = why_no_encoder
-        self._on_encoded = on_encoded
-        self._encoding = threading.Lock()  # one batch at a time: the encoder uses every core
+    project: Project
+    encoder: Encoder | None
+    why_no_encoder: str = ""
+    on_encoded: Callable[[int], None] = lambda images: None
+    _encoding: threading.Lock = field(default_factory=threading.Lock)  # one batch at a time: it uses every core
 
     def embed(
         self,
@@ -95,7 +80,7 @@ class Learner:
             Decodes and preprocesses an image; see `hycal.embedding.preparation`.
         """
         if self.encoder is None:
-            raise HyCalError(f"Images cannot be embedded here. {self._why_no_encoder}".strip())
+            raise HyCalError(f"Images cannot be embedded here. {self.why_no_encoder}".strip())
         made = Thumbnails(known) if thumbnails else None
         with self._encoding:
             result = embed(
@@ -107,8 +92,7 @@ class Learner:
                 thumbnails=made,
                 preparing=preparing,
             )
-        if self._on_encoded is not None:
-            self._on_encoded(result.encoded)
+        self.on_encoded(result.encoded)
         rows = unit_views(result.rows, self.project.state.space.views) if len(result.rows) else result.rows
         called = [source.name for source in sources] if names is None else names
         examples = {

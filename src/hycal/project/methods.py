@@ -15,7 +15,7 @@ from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
 from hycal.project.changes import Change, Receipt, describe_counts, memo_after
 from hycal.project.evaluation import Score
-from hycal.project.space import Space
+from hycal.project.examples import Space
 from hycal.project.state import State
 from hycal.state.records import Records
 from hycal.uncertainty.cross_validation import CrossValidation, cross_validate
@@ -78,23 +78,12 @@ _CHANCE = 0.05  # a difference that chance makes as rarely as this is real
 
 @dataclass(frozen=True)
 class Trial:
-    """The accuracy of a method on the images of a model, each judged by a model that never saw it.
-
-    Attributes
-    ----------
-    method : str
-    judged : CrossValidation or None
-        None if the method could not be tried.
-    seconds : float
-        Time to learn all images and to judge them.
-    problem : str
-        Why the method could not be tried; "" if it could.
-    """
+    """The accuracy of a method on the images of a model, each judged by a model that never saw it."""
 
     method: str
-    judged: CrossValidation | None
-    seconds: float
-    problem: str = ""
+    judged: CrossValidation | None  # None if the method could not be tried
+    seconds: float  # time to learn all images and to judge them
+    problem: str = ""  # why the method could not be tried; "" if it could
 
     @property
     def left_out(self) -> Score:

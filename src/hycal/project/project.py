@@ -12,11 +12,10 @@ from hycal.classifiers.loader import load_classifier
 from hycal.errors import MovedOnError, ReadOnlyError
 from hycal.project import changes, reversals, sealed, views
 from hycal.project.changes import Arrival, Receipt
-from hycal.project.examples import Example
+from hycal.project.examples import Example, Space
 from hycal.project.journal import journal_of
-from hycal.project.lookup import find, image
+from hycal.project.labels import find, image
 from hycal.project.methods import change_method
-from hycal.project.space import Space
 from hycal.project.state import State, lost_images
 from hycal.project.state_file import StateFile, T
 from hycal.validation import Floats

@@ -8,7 +8,7 @@ import numpy as np
 
 from hycal.errors import HyCalError, MovedOnError
 from hycal.project.changes import Change, Receipt, changed, describe_counts, forget, size_of
-from hycal.project.lookup import Target, find, look_up
+from hycal.project.labels import Target, find, look_up
 from hycal.project.state import (
     History,
     HistoryEntry,
@@ -22,7 +22,7 @@ from hycal.project.state import (
     now,
 )
 from hycal.state.sealed import refuse
-from hycal.storage.checks import expect, unit_matrix
+from hycal.storage.model_file import expect, unit_matrix
 
 
 def undo(state: State, *, expected: str | None = None, when: str = "") -> Change:

@@ -13,8 +13,7 @@ from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
 from hycal.project.changes import Arrival, Change, Receipt, check_rows, describe_counts, new_names, unchanged
 from hycal.project.examples import ClassExamples, Example
-from hycal.project.labels import check_class_name, split_label
-from hycal.project.lookup import Target, own_labels
+from hycal.project.labels import Target, check_class_name, own_labels, split_label
 from hycal.project.state import HistoryEntry, State, append_entry, now
 from hycal.state.sealed import SealedRecords, refuse
 from hycal.validation import Floats, Label, check_one_kind, normal_name

@@ -16,8 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from hycal.base import IncrementalClassifier
-from hycal.project.examples import ClassExamples, Example
-from hycal.project.space import Space
+from hycal.project.examples import ClassExamples, Example, Space
 from hycal.state.records import Records
 from hycal.state.sealed import refuse, shared_bytes
 from hycal.validation import Label

@@ -20,7 +20,7 @@ from hycal.project.file import project_content, state_of
 from hycal.project.journal import append, frame_of, journal_of, read_journal, replay
 from hycal.project.state import State, lost_images
 from hycal.storage import model_file
-from hycal.storage.atomic import clear_drafts, real_file, sync_folder
+from hycal.storage.atomic import check_folder, clear_drafts, real_file, sync_folder
 from hycal.storage.codec import rounded
 from hycal.storage.locks import SECONDS_TO_WAIT, LockedError, hold_lock
 
@@ -36,7 +36,6 @@ class StateFile:
 
     Parameters
     ----------
-    path : path
     empty : State, optional
         The state of a project that has no file yet. The first change writes the file.
     journal : bool, default=False
@@ -298,9 +297,3 @@ def _stamp(path: Path) -> _Stamp:
     except FileNotFoundError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def check_folder(path: Path) -> None:
-    """Refuse a project in a folder that does not exist."""
-    if not path.absolute().parent.is_dir():
-        raise HyCalError(f"Cannot write {path}: the folder {path.parent} does not exist. Make it first.")

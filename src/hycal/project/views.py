@@ -20,9 +20,8 @@ from hycal.base import IncrementalClassifier
 from hycal.embedding.sources import ImageError, ImageFile, ImageSource, content_hash
 from hycal.errors import HyCalError
 from hycal.project.changes import Change, changed, describe_counts, memo_after, unchanged
-from hycal.project.examples import ClassExamples, Example
+from hycal.project.examples import ClassExamples, Example, Space
 from hycal.project.methods import make_method
-from hycal.project.space import Space
 from hycal.project.state import State
 from hycal.state.records import Records
 from hycal.state.sealed import refuse
@@ -31,24 +30,12 @@ from hycal.validation import Floats, Label
 
 @dataclass(frozen=True)
 class ViewSummary:
-    """One view of a model.
+    """One view of a model."""
 
-    Attributes
-    ----------
-    space : Space
-        The encoder that made it, and its width.
-    lacking : int
-        Learned images that do not have it.
-    texts : int
-        Classes whose name it has embedded.
-    weights : mapping of str to float
-        Its weight in each domain, as the method found it; {} if there is one view.
-    """
-
-    space: Space
-    lacking: int
-    texts: int
-    weights: Mapping[str, float]
+    space: Space  # the encoder that made it, and its width
+    lacking: int  # learned images that do not have it
+    texts: int  # classes whose name it has embedded
+    weights: Mapping[str, float]  # its weight in each domain, as the method found it; {} if there is one view
 
 
 def views_of(state: State) -> list[ViewSummary]:
@@ -109,15 +96,8 @@ def add_view(
 ) -> Change:
     """Return the project with one more view, or with a view that some images lacked.
 
-    Parameters
-    ----------
-    state : State
-    part : Space
-        The encoder of the view.
-    rows : mapping of bytes to ndarray
-        Its unit embeddings by content hash. Learned images that have none lack the view.
-    texts : mapping of label to ndarray, optional
-        Its embeddings of class names, if it has a text tower.
+    `part` is the encoder of the view. `rows` has its unit embeddings by content hash; learned images that have none
+    lack the view. `texts` has its embeddings of class names, if it has a text tower.
     """
     check_addable(state, part)
     wanted = images_without(state, part)
@@ -238,14 +218,8 @@ def find_images(
 ) -> dict[bytes, ImageSource]:
     """Return the learned images that are at hand, by content hash.
 
-    Parameters
-    ----------
-    wanted : mapping of bytes to Example
-        By content hash.
-    folders : iterable of Path
-        The name of a learned image may lead to it from one of these.
-    sources : iterable of ImageSource
-        Files under any name; read only as long as an image is missing.
+    The name of a learned image may lead to it from one of the `folders`. `sources` are files under any name; they are
+    read only as long as an image is missing.
     """
     named = (ImageFile(folder / example.name) for folder in folders for example in wanted.values() if example.name)
     found: dict[bytes, ImageSource] = {}

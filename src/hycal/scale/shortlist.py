@@ -28,8 +28,7 @@ from hycal.algebra.covariance import directions
 from hycal.algebra.logit_phi import SMALLEST_SPREAD
 from hycal.algebra.scores import blend_log_odds
 from hycal.classifiers.hycal import HyCal
-from hycal.errors import HyCalError
-from hycal.extras import load_extra
+from hycal.errors import HyCalError, load_extra
 from hycal.state.records import ClassRecord
 from hycal.validation import Doubles, Floats, check_queries
 

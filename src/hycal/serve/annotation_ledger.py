@@ -41,10 +41,7 @@ class AnnotatedImage:
 class Ledger:
     """The annotations of one model, in a file that is written at every change; safe to share between threads.
 
-    Parameters
-    ----------
-    path : Path
-        Made by the first change.
+    The first change makes the file.
     """
 
     def __init__(self, path: Path) -> None:

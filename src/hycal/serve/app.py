@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,23 +18,26 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hycal._version import __version__
 from hycal.errors import HyCalError, MovedOnError, ReadOnlyError, StorageError
-from hycal.project import LockedError
-from hycal.serve.bodies import EMBEDDINGS, PREFIX, body_limits
-from hycal.serve.compaction import compacting
+from hycal.escaping import whole_unicode
+from hycal.project import LockedError, Project
+from hycal.project.state_file import MOST_FRAMES
 from hycal.serve.embeddings import EmbeddingsEndpoint
 from hycal.serve.label_studio import LabelStudio
 from hycal.serve.label_studio import router as label_studio_router
 from hycal.serve.metrics import Metrics
 from hycal.serve.pile.desk import PileDesk
 from hycal.serve.pile.routes import pile_router
+from hycal.serve.requests import EMBEDDINGS, PREFIX, body_limits
 from hycal.serve.routes import ERRORS, router
-from hycal.serve.schemas import whole_unicode
 from hycal.serve.security import METRICS, Access, Guard, without_changes
 from hycal.serve.serializers import PlainJson
 from hycal.serve.service import Service, UnknownImageError
 
 PAGE = Path(__file__).with_name("page")
 MOST_FAULTS, LONGEST_PLACE = 10, 100  # of a malformed request, in the response
+SECONDS_OF_QUIET = 2.0  # before changes move from the journal into the file
+MANY_CHANGES = MOST_FRAMES // 2  # at MOST_FRAMES the next change would have to wait for the file
+_log = logging.getLogger(__name__)
 
 
 def make_app(service: Service, access: Access | None = None, *, label_studio: LabelStudio | None = None) -> ASGIApp:
@@ -166,3 +171,38 @@ _HANDLERS: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {
     MovedOnError: _handler(409),
     HyCalError: _handler(400),
 }
+
+
+@contextlib.contextmanager
+def compacting(project: Project, *, seconds: float = SECONDS_OF_QUIET) -> Iterator[None]:
+    """Let changes move from the journal into the model file, in a thread while the block runs, and at its end.
+
+    It happens when the model has not changed for some seconds, and when the journal is long. The same thread looks at
+    the file every time: what another program forgot for good leaves the memory also if nobody asks.
+    """
+    ending = threading.Event()
+
+    def work() -> None:
+        last = project.state.version  # the state itself would hold images that are forgotten meanwhile
+        while not ending.wait(seconds):
+            with contextlib.suppress(HyCalError, OSError):  # the next request reports it
+                project.current()
+            if project.state.version == last or project.waiting >= MANY_CHANGES:
+                _compact(project)
+            last = project.state.version
+
+    thread = threading.Thread(target=work, name="hycal-compaction", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join()
+        _compact(project)
+
+
+def _compact(project: Project) -> None:
+    try:
+        project.close()
+    except (HyCalError, OSError) as error:  # the journal stays, so nothing is lost
+        _log.warning("changes stay in the journal for now: %s", error)

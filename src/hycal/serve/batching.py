@@ -53,41 +53,25 @@ class Stopwatch:
             self.spent[what] = self.spent.get(what, 0.0) + 1e3 * (time.perf_counter() - began)
 
 
+@dataclass(eq=False)
 class Batcher(Generic[Q, A]):
     """Collect the questions that wait at the same time, and answer them in one call.
 
-    Parameters
-    ----------
-    answer : callable
-        Takes questions and returns their answers in the same order. An exception in the place of an answer is raised
-        for that question; an exception that `answer` raises is raised for all of them.
-    thread : Executor
-        An executor of one thread.
-    weigh : callable
-        Returns the weight of a question.
-    most : int
-        The largest weight of one batch. A heavier question is a batch of its own.
+    `answer` takes questions and returns their answers in the same order. An exception in the place of an answer is
+    raised for that question; an exception that `answer` raises is raised for all of them.
     """
 
-    def __init__(
-        self,
-        answer: Callable[[Sequence[Q]], Sequence[A | Exception]],
-        thread: Executor,
-        *,
-        weigh: Callable[[Q], int],
-        most: int,
-    ) -> None:
-        self._answer = answer
-        self._thread = thread
-        self._weigh = weigh
-        self._most = most
-        self._waiting: deque[tuple[Q, Future[A]]] = deque()
+    answer: Callable[[Sequence[Q]], Sequence[A | Exception]]
+    thread: Executor  # of one thread
+    weigh: Callable[[Q], int]  # the weight of a question
+    most: int  # the largest weight of one batch; a heavier question is a batch of its own
+    _waiting: deque[tuple[Q, Future[A]]] = field(default_factory=deque)
 
     async def __call__(self, question: Q) -> A:
         """Return the answer to `question`."""
         future: Future[A] = Future()
         self._waiting.append((question, future))
-        self._thread.submit(self._answer_batch)
+        self.thread.submit(self._answer_batch)
         return await asyncio.wrap_future(future)
 
     def _answer_batch(self) -> None:
@@ -97,7 +81,7 @@ class Batcher(Generic[Q, A]):
             return
         answers: Sequence[A | Exception]
         try:
-            answers = self._answer([question for question, _ in batch])
+            answers = self.answer([question for question, _ in batch])
         except Exception as error:
             answers = [error] * len(batch)
         for (_, future), answer in zip(batch, answers, strict=True):
@@ -110,8 +94,8 @@ class Batcher(Generic[Q, A]):
         batch: list[tuple[Q, Future[A]]] = []
         weight = 0
         while self._waiting:
-            weight += self._weigh(self._waiting[0][0])
-            if batch and weight > self._most:
+            weight += self.weigh(self._waiting[0][0])
+            if batch and weight > self.most:
                 break
             question, future = self._waiting.popleft()
             if future.set_running_or_notify_cancel():

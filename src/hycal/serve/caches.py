@@ -40,11 +40,7 @@ def _count_changed(before: Classes, now: Classes) -> int:
 class CachedResult(Generic[T]):
     """A function of a state that keeps its last result. Callers wait while another caller computes it.
 
-    Parameters
-    ----------
-    function : callable
-    valid : callable
-        Whether a result for the first classes is good enough for the second.
+    `valid` says whether a result for the first classes is good enough for the second.
     """
 
     def __init__(
@@ -87,8 +83,6 @@ class CachedResult(Generic[T]):
 class RecentImages:
     """The images that clients sent last, embedded, by content hash. When it is full, the least recently used go.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> images = RecentImages(most=2)
     >>> one, two, three = (Example(np.eye(3, dtype=np.float32)[i]) for i in range(3))

@@ -24,43 +24,26 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """The limits of one server on connections.
+    """The limits of one server on connections."""
 
-    Attributes
-    ----------
-    connections, of_one_address : int
-        Open connections, of all clients and of one address.
-    head_bytes, fields : int
-        Bytes of a request's address and header fields, and number of these fields.
-    pipelined : int
-        Requests that a client may send before the first of them is answered.
-    first_byte, head, idle : float
-        Seconds until the first byte of a new connection; from there until the end of the head; until the next request.
-    body_bytes, body : int, float
-        A body must bring so many bytes in every so many seconds, unless it ends.
-    answer : float
-        Seconds in which a client must take some of an answer that waits to be sent.
-    linger : float
-        Seconds for a client to stop sending a body after its request was answered.
-    tick : float
-        Seconds between two looks at the deadline.
-    """
-
+    # Open connections, of all clients and of one address.
     connections: int = 800  # below the 1,024 files that a process may usually open
     of_one_address: int = 256
+    # Bytes of a request's address and header fields, and number of these fields.
     head_bytes: int = 16 * 2**10
     fields: int = 100
-    pipelined: int = 8
-    first_byte: float = 10
-    head: float = 10
-    # Longer than clients keep a connection (httpx: 5 s, as uvicorn's default), so that the client closes it. If the
-    # server closed it while the next request was on its way, the client would see a reset.
+    pipelined: int = 8  # requests that a client may send before the first of them is answered
+    first_byte: float = 10  # seconds until the first byte of a new connection
+    head: float = 10  # seconds from there until the end of the head
+    # Seconds until the next request: longer than clients keep a connection (httpx: 5 s, as uvicorn's default), so that
+    # the client closes it. If the server closed it while the next request was on its way, the client would see a reset.
     idle: float = 75
+    # A body must bring so many bytes in every so many seconds, unless it ends.
     body_bytes: int = 64 * 2**10
     body: float = 10
-    answer: float = 20
-    linger: float = 2
-    tick: float = 1
+    answer: float = 20  # seconds in which a client must take some of an answer that waits to be sent
+    linger: float = 2  # seconds for a client to stop sending a body after its request was answered
+    tick: float = 1  # seconds between two looks at the deadline
 
 
 class _RefusedError(Exception):

@@ -18,7 +18,7 @@ from hycal.errors import HyCalError
 from hycal.parallel.threads import thread_pool
 from hycal.project import State
 from hycal.serve.batching import ANSWERING, BULK, Batcher, Stopwatch, run_on
-from hycal.serve.bodies import EmbeddingsIn, is_npy, parse_json
+from hycal.serve.requests import EmbeddingsIn, is_npy, parse_json
 from hycal.serve.serializers import encode_ranking
 from hycal.serve.service import Service
 from hycal.validation import Floats

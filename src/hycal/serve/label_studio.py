@@ -21,11 +21,11 @@ from hycal.data.annotations.label_studio import choice_result, chosen, image_fil
 from hycal.errors import HyCalError
 from hycal.escaping import visible
 from hycal.project import State
-from hycal.project.predictions import ERROR
+from hycal.project.answers import ERROR
 from hycal.serve.annotation_ledger import Ledger
 from hycal.serve.batching import ANSWERING, EMBEDDING, run_on
-from hycal.serve.bodies import LABEL_STUDIO, PREFIX, parse_json
 from hycal.serve.labeling_interface import Interface, read_interface
+from hycal.serve.requests import LABEL_STUDIO, PREFIX, parse_json
 from hycal.serve.schemas import ResponseBody
 from hycal.serve.service import SentImage, Service, Upload
 
@@ -108,11 +108,7 @@ class EventOut(ResponseBody):
 class LabelStudio:
     """One model as a back end of Label Studio.
 
-    Parameters
-    ----------
-    service : Service
-    folder : Path
-        Where the images of the tasks are: the document root of Label Studio's local files, or its media folder.
+    `folder` has the images of the tasks: the document root of Label Studio's local files, or its media folder.
     """
 
     def __init__(self, service: Service, folder: Path) -> None:

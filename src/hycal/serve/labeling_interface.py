@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from hycal.data.annotations.image_label import parse_xml
 from hycal.errors import HyCalError
 from hycal.project import State
-from hycal.project.labels import check_class_name, class_label, split_label
-from hycal.project.lookup import class_called, look_up_class, own_labels
+from hycal.project.labels import check_class_name, class_called, class_label, look_up_class, own_labels, split_label
 
 
 @dataclass(frozen=True)

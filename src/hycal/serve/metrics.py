@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hycal.serve.bodies import EMBEDDINGS, PREFIX
+from hycal.serve.requests import EMBEDDINGS, PREFIX
 from hycal.serve.service import Service
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"  # a name of prometheus-client
@@ -27,12 +27,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class Metrics:
-    """The counters of one server, or of all processes that share a folder.
-
-    Parameters
-    ----------
-    service : Service
-    """
+    """The counters of one server, or of all processes that share a folder."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

@@ -11,11 +11,11 @@ from fastapi.concurrency import run_in_threadpool
 from hycal._version import __version__
 from hycal.errors import HyCalError
 from hycal.project import Receipt, find_class
-from hycal.project.predictions import ERROR
+from hycal.project.answers import ERROR
 from hycal.serve import requests, schemas
 from hycal.serve.batching import ANSWERING, EMBEDDING, Stopwatch, run_on
-from hycal.serve.bodies import EMBEDDINGS, NPY, PREFIX, EmbeddingsIn, FoldersIn, LearnIn, json_schema, parse_json
 from hycal.serve.embeddings import TOP
+from hycal.serve.requests import EMBEDDINGS, NPY, PREFIX, EmbeddingsIn, FoldersIn, LearnIn, json_schema, parse_json
 from hycal.serve.serializers import (
     describe_answer,
     describe_change,
@@ -213,7 +213,7 @@ async def correct(
 @router.post("/rename", summary="Rename a class or a domain")
 def rename(service: TheService, body: requests.RenameIn) -> schemas.ChangeOut:
     """Only the name changes: the scores stay as they are."""
-    return _change(service, lambda: service.rename(body.old, body.new))
+    return _change(service, lambda: service.project.rename(body.old, body.new))
 
 
 @router.post("/forget", summary="Forget a class, a domain or an image, exactly")

@@ -10,11 +10,7 @@ from typing import Annotated
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
-
-def whole_unicode(given: str) -> str:
-    """Return text of a file system or of a client as JSON can carry it: a lone surrogate becomes a question mark."""
-    return given.encode("utf-8", "replace").decode()
-
+from hycal.escaping import whole_unicode
 
 Text = Annotated[str, BeforeValidator(whole_unicode)]
 LabelText = Annotated[str, BeforeValidator(str)]  # a model that was made elsewhere may have numbers for labels
@@ -146,8 +142,7 @@ class ImagesOut(ResponseBody):
 class AnswerOut(ImageOut):
     """The answer to one image: candidates, best first, or the problem with it; `learned_as` if the model knows it.
 
-    `unknown` says whether it fits no learned class; null if the request
-    did not ask (`unknown=0`), or no class has two images.
+    `unknown` says whether it fits no learned class; null if nobody asked (`unknown=0`), or no class has two images.
     """
 
     unknown: bool | None

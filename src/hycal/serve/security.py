@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import hmac
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import parse_qs
@@ -38,33 +38,25 @@ _QUESTIONS = frozenset(
 )
 _SMALL = 64 * 2**10  # bytes of a body that is received however many bytes others hold
 
-_ALWAYS: Mapping[str, str] = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_ALWAYS = {  # headers of every response
+    b"cache-control": b"no-store",
+    b"content-security-policy": (
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
+        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"referrer-policy": b"no-referrer",
+    b"x-content-type-options": b"nosniff",
 }
-_ALWAYS_RAW = [(name.lower().encode(), value.encode()) for name, value in _ALWAYS.items()]
 
 
 @dataclass(frozen=True)
 class Access:
-    """Where a server listens, and the token that clients need.
-
-    Attributes
-    ----------
-    host : str
-    token : str or None
-        None only if the server listens on this machine alone.
-    """
+    """Where a server listens, and the token that clients need."""
 
     host: str = "127.0.0.1"
-    token: str | None = None
+    token: str | None = None  # None only if the server listens on this machine alone
 
     def __post_init__(self) -> None:
         if self.token is None and not is_own(self.host):
@@ -103,16 +95,8 @@ def is_own(host: str) -> bool:
 class Guard:
     """An ASGI application that checks each request, and passes it on to another application.
 
-    Parameters
-    ----------
-    app : ASGIApp
-    access : Access
-    most_bytes : callable
-        Returns the largest body of a request, from its path and its media type.
-    most_held : int
-        Bytes of all bodies that are received or answered at the same time.
-    most_requests : int
-        Requests that are answered at the same time.
+    `most_bytes` returns the largest body of a request, from its path and its media type. `most_held` are the bytes of
+    all bodies that are received or answered at the same time, `most_requests` the requests that are.
     """
 
     def __init__(
@@ -312,7 +296,7 @@ def _with_headers(send: Send) -> Send:
         if message["type"] == "http.response.start":
             given = list(message.get("headers", ()))
             names = {name.lower() for name, _ in given}
-            message["headers"] = given + [header for header in _ALWAYS_RAW if header[0] not in names]
+            message["headers"] = given + [header for header in _ALWAYS.items() if header[0] not in names]
         await send(message)
 
     return sending

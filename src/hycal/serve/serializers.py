@@ -20,18 +20,7 @@ from hycal.project.answers import Answer, Ranking
 from hycal.project.encoder import missing_views
 from hycal.project.methods import Trial, method_choices
 from hycal.project.state import last_redoable, last_undoable, undo_empties
-from hycal.serve.schemas import (
-    AnswerOut,
-    ChangeOut,
-    ChoicesOut,
-    ClassOut,
-    FoldersOut,
-    ImageOut,
-    InfoOut,
-    MapOut,
-    PlaceOut,
-    TrialOut,
-)
+from hycal.serve import schemas
 from hycal.serve.service import SentImage, Service
 from hycal.validation import Label
 
@@ -46,7 +35,7 @@ class PlainJson(JSONResponse):
         return json_text(content).encode()
 
 
-def describe_model(service: Service, state: State) -> InfoOut:
+def describe_model(service: Service, state: State) -> schemas.InfoOut:
     """Return the facts about the model as a whole."""
     last, undone = last_undoable(state.history), last_redoable(state.history)
     facts = {
@@ -67,32 +56,32 @@ def describe_model(service: Service, state: State) -> InfoOut:
         "redo": None if undone is None else undone.title,
         "limits": service.limits,
     }
-    return InfoOut.model_validate(facts)
+    return schemas.InfoOut.model_validate(facts)
 
 
-def describe_choices(service: Service, state: State) -> ChoicesOut:
+def describe_choices(service: Service, state: State) -> schemas.ChoicesOut:
     """Return the methods and encoders that the project may have."""
     encoders = [
         {"name": spec.name, "summary": spec.summary, "ready": not locate(spec).missing} for spec in list_encoders()
     ]
     methods = method_choices(state, has_text=service.has_text)
-    return ChoicesOut.model_validate(
+    return schemas.ChoicesOut.model_validate(
         {"methods": methods, "encoders": encoders, "encoder_is_free": service.project.is_new}
     )
 
 
-def describe_trial(state: State, trial: Trial) -> TrialOut:
+def describe_trial(state: State, trial: Trial) -> schemas.TrialOut:
     """Return the accuracy of a method that was tried, or why it could not be."""
     judged = {} if trial.judged is None else {"estimate": trial.judged.estimate(), "overall": trial.left_out}
-    return TrialOut.model_validate({**vars(trial), "model": state.hash, **judged})
+    return schemas.TrialOut.model_validate({**vars(trial), "model": state.hash, **judged})
 
 
-def describe_folders(folders: Mapping[str, int]) -> FoldersOut:
+def describe_folders(folders: Mapping[str, int]) -> schemas.FoldersOut:
     """Return domain, split and class of the files in each folder of a drop, given how many files each has."""
     places = places_of_drop({_parts(folder): count for folder, count in folders.items()})
     found = ((folder, places[_parts(folder)]) for folder in folders)
-    return FoldersOut(
-        places=[PlaceOut(folder=name, domain=at.domain, split=at.split, name=at.label) for name, at in found]
+    return schemas.FoldersOut(
+        places=[schemas.PlaceOut(folder=name, domain=at.domain, split=at.split, name=at.label) for name, at in found]
     )
 
 
@@ -100,15 +89,15 @@ def _parts(folder: str) -> tuple[str, ...]:
     return tuple(folder.split("/")) if folder else ()
 
 
-def describe_image(state: State, image: SentImage) -> ImageOut:
+def describe_image(state: State, image: SentImage) -> schemas.ImageOut:
     """Return what became of one image that was sent."""
-    return ImageOut.model_validate(_image_fields(state, image))
+    return schemas.ImageOut.model_validate(_image_fields(state, image))
 
 
-def describe_answer(state: State, image: SentImage, candidates: Answer, unknown: bool | None) -> AnswerOut:
+def describe_answer(state: State, image: SentImage, candidates: Answer, unknown: bool | None) -> schemas.AnswerOut:
     """Return the answer to one image."""
     fields = _image_fields(state, image)
-    return AnswerOut.model_validate({**fields, "unknown": unknown, "candidates": candidates})
+    return schemas.AnswerOut.model_validate({**fields, "unknown": unknown, "candidates": candidates})
 
 
 def _image_fields(state: State, image: SentImage) -> dict[str, object]:
@@ -117,12 +106,12 @@ def _image_fields(state: State, image: SentImage) -> dict[str, object]:
     return {"name": image.name, "image": identity, "problem": image.problem, "learned_as": learned_as}
 
 
-def describe_classes(state: State, labels: Iterable[Label]) -> list[ClassOut]:
+def describe_classes(state: State, labels: Iterable[Label]) -> list[schemas.ClassOut]:
     """Return the rows of some classes in the table."""
     return [_describe_class(state, label) for label in labels]
 
 
-def _describe_class(state: State, label: Label) -> ClassOut:
+def _describe_class(state: State, label: Label) -> schemas.ClassOut:
     class_ = state.classes[label]
     fields = {
         "label": label,
@@ -131,10 +120,12 @@ def _describe_class(state: State, label: Label) -> ClassOut:
         "shots": class_.count,
         "images": [example.identity for example in class_.examples[:_SHOWN]],
     }
-    return ClassOut.model_validate(fields)
+    return schemas.ClassOut.model_validate(fields)
 
 
-def describe_change(service: Service, state: State, receipt: Receipt, milliseconds: Mapping[str, float]) -> ChangeOut:
+def describe_change(
+    service: Service, state: State, receipt: Receipt, milliseconds: Mapping[str, float]
+) -> schemas.ChangeOut:
     """Return what a change did, and the new rows of the classes that it touched."""
     fields = {
         **vars(receipt),
@@ -143,17 +134,17 @@ def describe_change(service: Service, state: State, receipt: Receipt, millisecon
         "rows": describe_classes(state, (label for label in receipt.touched if label in state.classes)),
         "gone": [label for label in receipt.touched if label not in state.classes],
     }
-    return ChangeOut.model_validate(fields)
+    return schemas.ChangeOut.model_validate(fields)
 
 
-def describe_map(state: State, places: Mapping[Label, tuple[float, float]]) -> MapOut:
+def describe_map(state: State, places: Mapping[Label, tuple[float, float]]) -> schemas.MapOut:
     """Return the places of the classes on the map."""
     points = []
     for label, (x, y) in places.items():
         class_ = state.classes[label]
         image = class_.examples[0].identity if class_.examples else None
         points.append({"label": label, "domain": class_.domain, "x": x, "y": y, "shots": class_.count, "image": image})
-    return MapOut.model_validate({"model": state.hash, "points": points})
+    return schemas.MapOut.model_validate({"model": state.hash, "points": points})
 
 
 def encode_ranking(

@@ -14,12 +14,9 @@ from starlette.types import ASGIApp
 
 from hycal.errors import HyCalError
 from hycal.parallel.threads import keep_one_blas_thread
-from hycal.serve.app import make_app
-from hycal.serve.bodies import LABEL_STUDIO, PREFIX
 from hycal.serve.connections import BoundedProtocol
-from hycal.serve.label_studio import LabelStudio
+from hycal.serve.requests import LABEL_STUDIO, PREFIX
 from hycal.serve.security import Access
-from hycal.serve.service import Service
 
 _FILES = 4096  # that the process may open: connections are accepted before they are counted
 _HEAPS = 2
@@ -77,11 +74,6 @@ def backend_address(access: Access, port: int) -> str:
     return f"http://{login}{access.name}:{port}{PREFIX}{LABEL_STUDIO}"
 
 
-def run(service: Service, access: Access, door: socket.socket, *, label_studio: LabelStudio | None = None) -> None:
-    """Serve until interrupted; then finish the requests that were accepted. `door` is the socket of `listen`."""
-    serve_on(door, make_app(service, access, label_studio=label_studio))
-
-
 def listen(access: Access, port: int) -> socket.socket:
     """Return a socket that listens on the port; raise a HyCalError if that is not possible."""
     door = socket.socket(socket.AF_INET6 if ":" in access.host else socket.AF_INET, socket.SOCK_STREAM)
@@ -102,7 +94,7 @@ def listen(access: Access, port: int) -> socket.socket:
 
 
 def serve_on(door: socket.socket, app: ASGIApp) -> None:
-    """Answer what comes through a bound socket, until the process is interrupted."""
+    """Answer what comes through the socket of `listen` until the process is interrupted; then finish these requests."""
     keep_one_blas_thread()
     allow_many_files()
     search_garbage_often()

@@ -21,15 +21,13 @@ from hycal.escaping import visible
 from hycal.parallel.threads import one_blas_thread
 from hycal.project import Arrival, Example, Project, ReadOnlyProject, Receipt, State
 from hycal.project.advice import Advice, advise
-from hycal.project.answers import Answer, Ranking, answer, class_map, rank
+from hycal.project.answers import Answer, Ranking, answer, class_map, find_unknown, rank
 from hycal.project.encoder import encoder_if_any, encoder_space
-from hycal.project.labels import LONGEST_NAME
+from hycal.project.labels import LONGEST_NAME, whole_label
 from hycal.project.learner import Learner
-from hycal.project.lookup import whole_label
 from hycal.project.methods import Trial, empty_state, trials
 from hycal.serve.caches import CachedResult, RecentImages, mostly_unchanged, same_labels
 from hycal.serve.pile.images import ImagePile, PileLimits
-from hycal.uncertainty.unknown import rejected
 from hycal.validation import Floats
 
 MOST_REFITS = 300  # images, if leave-one-out fits one model for each
@@ -41,32 +39,18 @@ class UnknownImageError(HyCalError):
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one server on what clients send.
+    """The limits of one server on what clients send."""
 
-    Attributes
-    ----------
-    requests : int
-        Requests that are answered at the same time.
-    request_bytes, held_bytes : int
-        Bytes of one request, all its images together, and of all requests at the same time.
-    image_bytes, image_pixels : int
-        Bytes and pixels of one image.
-    images : int
-        Images in one request.
-    rows : int
-        Embeddings in one request.
-    tray : int
-        Images that were sent and can be learned later without sending them again; about 5 kB each.
-    """
-
-    requests: int = 96
+    requests: int = 96  # requests that are answered at the same time
+    # Bytes of one request, all its images together, and of all requests at the same time.
     request_bytes: int = 64 * 2**20
     held_bytes: int = 512 * 2**20
+    # Bytes and pixels of one image.
     image_bytes: int = 32 * 2**20
     image_pixels: int = 50_000_000
-    images: int = 64
-    rows: int = 4096
-    tray: int = 20_000
+    images: int = 64  # images in one request
+    rows: int = 4096  # embeddings in one request
+    tray: int = 20_000  # images that were sent and can be learned later without sending them again; about 5 kB each
 
 
 @dataclass(frozen=True)
@@ -103,16 +87,8 @@ class SentImage:
 class Service:
     """One project that many clients use.
 
-    Parameters
-    ----------
-    project : Project
-    encoder : Encoder or None
-        The project's encoder. Without it only embeddings can be classified.
-    why_no_encoder : str
-        The reason for clients that send images without an encoder.
-    limits : Limits
-    pile : ImagePile
-        The images to label and sort; by default those that clients drop.
+    Without an encoder only embeddings can be classified; `why_no_encoder` is the reason for clients that send images.
+    `pile` has the images to label and sort; by default those that clients drop.
     """
 
     def __init__(
@@ -208,12 +184,8 @@ class Service:
 
     def unknown(self, state: State, rows: Sequence[Floats] | Floats, error: float) -> Sequence[bool | None]:
         """Return which embeddings fit no learned class; None if that was not asked (`error` is 0) or cannot be said."""
-        known = self._familiarity(state) if error and len(rows) and state.classes else None
-        if known is None or not len(known.held_out):
-            return [None] * len(rows)
-        queries = state.classifier.check_queries(rows)
-        found: list[bool] = rejected(known(queries), known.threshold(error)).tolist()
-        return found
+        asked = error and len(rows) and state.classes
+        return find_unknown(state, rows, error, self._familiarity(state) if asked else None)
 
     def warm(self) -> None:
         """Compute what the first request will need, so that it does not wait."""
@@ -286,10 +258,6 @@ class Service:
             cached.clear(self.project.state.version)
         for tell in self.on_drop:
             tell(forgotten)
-
-    def rename(self, old: str, new: str) -> Receipt:
-        """Rename a class or a domain."""
-        return self.project.rename(old, new)
 
     def undo(self, *, only_if: str | None = None) -> Receipt:
         """Take the last change back; if `only_if` is given, only from the model of that hash."""

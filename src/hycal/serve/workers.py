@@ -28,6 +28,7 @@ from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import ReadOnlyProject
 from hycal.project.encoder import encoder_if_any
+from hycal.serve.app import make_app
 from hycal.serve.metrics import SHARED, count_as, forget_open_requests
 from hycal.serve.security import Access
 from hycal.serve.server import limit_heaps, serve_on
@@ -41,23 +42,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ReadOnlyModel:
-    """What a worker opens.
-
-    Attributes
-    ----------
-    path : Path
-    encoder : str or None
-        The encoder that the user named; by default the model's own.
-    weights : Path or None
-        Where its weights are.
-    threads : int or None
-        Threads of the encoder; by default every core.
-    """
+    """What a worker opens."""
 
     path: Path
-    encoder: str | None = None
-    weights: Path | None = None
-    threads: int | None = None
+    encoder: str | None = None  # the encoder that the user named; by default the model's own
+    weights: Path | None = None  # where its weights are
+    threads: int | None = None  # threads of the encoder; by default every core
 
     def open(self) -> tuple[ReadOnlyProject, Encoder | None, str]:
         """Return the project, its encoder, and why there is none: a model without its encoder takes embeddings."""
@@ -66,8 +56,6 @@ class ReadOnlyModel:
 
     def serve(self, door: socket.socket, access: Access, ready: Event) -> None:
         """Answer what comes through `door`, until this process is told to end; set `ready` once the model is open."""
-        from hycal.serve.app import make_app
-
         project, encoder, problem = self.open()
         ready.set()
         serve_on(door, make_app(Service(project, encoder, why_no_encoder=problem), access))
@@ -82,14 +70,7 @@ def run_workers(model: ReadOnlyModel, access: Access, door: socket.socket, *, wo
 class Supervisor:
     """Keeps workers running.
 
-    Parameters
-    ----------
-    model : ReadOnlyModel
-    door : socket
-        Bound to the port.
-    access : Access
-    ending : threading.Event
-        Set when all are to end.
+    `door` is bound to the port; `ending` is set when all are to end.
     """
 
     def __init__(self, model: ReadOnlyModel, door: socket.socket, access: Access, ending: threading.Event) -> None:

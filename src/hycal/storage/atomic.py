@@ -35,16 +35,18 @@ def write_whole(target: Path, content: bytes, *, mark: bytes = b"") -> None:
         file.write(content)
 
 
+def check_folder(path: Path) -> None:
+    """Refuse a file in a folder that does not exist."""
+    if not path.absolute().parent.is_dir():
+        raise HyCalError(f"Cannot write {path}: the folder {path.parent} does not exist. Make it first.")
+
+
 def check_replaceable(target: Path, mark: bytes = b"") -> None:
     """Raise if `target` is a file that must not be replaced.
 
-    Parameters
-    ----------
-    target : Path
-        A folder, a device, a pipe or a socket is never replaced.
-    mark : bytes
-        What the first 4 kB of every file of this kind have that hycal wrote. A file without it is someone else's. With
-        no mark any file is replaced: in a folder of hycal's own, or on demand.
+    A folder, a device, a pipe or a socket is never replaced. `mark` is what the first 4 kB of every file of this kind
+    have that hycal wrote: a file without it is someone else's. With no mark any file is replaced, in a folder of
+    hycal's own or on demand.
     """
     try:
         status = target.stat()
@@ -65,13 +67,9 @@ def replacing(target: Path, *, mark: bytes = b"") -> Iterator[IO[bytes]]:
     A reader sees the old file or the new one, never a part. Several processes may write at once; the last one wins. The
     mode of the old file is kept, and a link to it stays a link. What killed writers of the same target left is removed.
 
-    Parameters
-    ----------
-    target : Path
-        In a folder that exists. The unfinished file is in a hidden folder beside `target`. A library that needs a name
-        may write to the `name` of the yielded file, and leave other files in that folder.
-    mark : bytes
-        As for `check_replaceable`.
+    The folder of `target` must exist; the unfinished file is in a hidden folder beside `target`. A library that needs a
+    name may write to the `name` of the yielded file, and leave other files in that folder. `mark` is that of
+    `check_replaceable`.
     """
     check_replaceable(target, mark)
     with preparing(target) as draft:

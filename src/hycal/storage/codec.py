@@ -12,12 +12,9 @@ from hycal.errors import HyCalError, ModelFileError
 from hycal.state.records import ClassRecord, Records
 from hycal.state.samples import ClassSamples
 from hycal.state.sealed import SealedRecords
-from hycal.storage.checks import expect, integers, is_list_of, unit_matrix
-from hycal.storage.model_file import Content
+from hycal.storage.model_file import Content, expect, integers, is_list_of, unit_matrix
 from hycal.storage.sealed_codec import sealed_manifest, sealed_records, sealed_tensors
 from hycal.validation import Floats, Label, check_label, check_one_kind
-
-__all__ = ["content_of", "records_of", "rounded", "unit_matrix"]
 
 
 def content_of(

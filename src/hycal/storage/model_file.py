@@ -13,7 +13,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,8 +26,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from hycal._version import __version__
-from hycal.errors import HyCalError, ModelFileError, storing
-from hycal.storage.atomic import preparing
+from hycal.errors import ModelFileError, storing
+from hycal.storage.atomic import check_folder, preparing
+from hycal.validation import Floats, view_slices
 
 FORMAT = "hycal-model"
 VERSION = 3
@@ -39,6 +40,7 @@ _PIECE = 16 * 2**20  # bytes that are hashed at once; the pieces of a large arra
 
 T = TypeVar("T")
 Tensors = Mapping[str, npt.NDArray[Any]]
+_UNIT_TOLERANCE = 1e-3  # of the squared length of a row
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +64,7 @@ def prepared(path: str | os.PathLike[str], content: Content) -> Iterator[Callabl
     version = VERSION if _NEWEST_KEYS & set(content.manifest) else VERSION - 1
     manifest = {"format": FORMAT, "version": version, "hycal": __version__, **content.manifest}
     text = json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    if not target.parent.is_dir():
-        raise HyCalError(f"Cannot save to {target}: the folder {target.parent} does not exist. Make it first.")
+    check_folder(target)
     with storing(target), preparing(target) as draft:
         write_parts(draft.file.name, text, content.tensors)
         draft.finish()
@@ -268,3 +269,43 @@ _SURROGATE = re.compile(r"\\u[dD]")
 
 # For each version ever written, the function that converts its manifest to the present version.
 _UPGRADES: Mapping[Any, Any] = dict.fromkeys((1, 2, 3), lambda manifest: manifest)
+
+
+def expect(condition: bool, expected: str) -> None:
+    """Raise unless the condition holds."""
+    if not condition:
+        raise ModelFileError(f"The model file is malformed: expected {expected}. Restore it from a copy.")
+
+
+def is_list_of(value: Any, kind: type, length: int) -> bool:
+    """Whether a value is a list of so many items of a kind."""
+    return isinstance(value, list) and len(value) == length and all(type(item) is kind for item in value)
+
+
+def unit_matrix(
+    array: npt.NDArray[Any] | None, name: str, *, width: int | None = None, views: Sequence[int] | None = None
+) -> Floats:
+    """Return an array of a file that must be a matrix of finite unit rows, of this width if one is given.
+
+    With views, each part of a row must be a unit vector or zeros, and one part at least a unit vector.
+    """
+    expect(array is not None and array.dtype == np.float32 and array.ndim == 2, f"a float32 matrix {name!r}")
+    assert array is not None
+    expect(width in (None, array.shape[1]), f"{name!r} to be {width} numbers wide")
+    expect(views is None or sum(views) == array.shape[1], f"{name!r} to be as wide as the views {views}")
+    parts = [array] if views is None else [array[:, part] for part in view_slices(views)]
+    lengths = np.stack([np.einsum("nd,nd->n", part, part) for part in parts])
+    unit = np.abs(lengths - 1.0) <= _UNIT_TOLERANCE
+    expect(bool(np.all(unit | (lengths == 0.0)) and np.all(unit.any(axis=0))), f"finite unit rows in {name!r}")
+    return array
+
+
+def integers(tensors: Mapping[str, npt.NDArray[Any]], name: str, dtype: Any = np.int64) -> npt.NDArray[np.int64]:
+    """Return a vector of a file that must be of this type of whole numbers."""
+    array = tensors.get(name)
+    expect(
+        array is not None and array.dtype == dtype and array.ndim == 1,
+        f"a vector {name!r} of {dtype.__name__}",
+    )
+    assert array is not None
+    return array.astype(np.int64)

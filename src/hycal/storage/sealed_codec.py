@@ -12,8 +12,7 @@ from hycal.state.moments import Moments, Spread
 from hycal.state.records import ClassRecord
 from hycal.state.samples import ClassSamples
 from hycal.state.sealed import KEPT, SealedRecords
-from hycal.storage.checks import expect, integers, is_list_of
-from hycal.storage.model_file import Content, Tensors
+from hycal.storage.model_file import Content, Tensors, expect, integers, is_list_of
 from hycal.validation import Floats, Label
 
 _NUMBER = "sealed.number."

@@ -33,12 +33,8 @@ def package_of(name: str) -> str:
 def write_method_package(name: str, folder: Path | None = None) -> Path:
     """Write a package with a method, its test and its README; return its folder.
 
-    Parameters
-    ----------
-    name : str
-        Of the class, such as "NearestMedian".
-    folder : path, optional
-        Must not exist; "nearest-median" in the working directory by default.
+    `name` is that of the class, such as "NearestMedian". The folder must not exist; it is "nearest-median" in the
+    working directory by default.
     """
     package = package_of(name)
     _check_name(name, package)

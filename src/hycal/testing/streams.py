@@ -45,7 +45,7 @@ class Stream:
         for number, counts in enumerate(shots):
             labels = list(range(label, label + len(counts)))
             label += len(counts)
-            means = _unit(_cone(width) + rng.normal(size=(len(counts), width)))
+            means = _unit(np.full(width, 1.5) + rng.normal(size=(len(counts), width)))
             centres.append(means)
             rows = np.repeat(np.arange(len(counts)), counts)
             X = _unit(means[rows] + 0.4 / np.sqrt(width) * rng.normal(size=(len(rows), width)))
@@ -92,10 +92,6 @@ def learn(classifier: Any, steps: Sequence[LearningStep]) -> Any:
     for step in steps:
         classifier.partial_fit(step.X, list(step.y), domain=step.domain, text=step.text)
     return classifier
-
-
-def _cone(width: int) -> Doubles:
-    return np.full(width, 1.5)
 
 
 def _unit(rows: Doubles) -> Doubles:

@@ -1,6 +1,6 @@
-"""Parts of a report: sections of sentences, tables, figures and notes on what is not run.
+"""Parts of a report: sections of sentences, tables, figures and notes on what is not run; and the numbers as text.
 
-They are independent of the form in which `writers` writes them.
+Parts are independent of the form in which `writers` writes them.
 """
 
 from __future__ import annotations
@@ -13,27 +13,26 @@ import numpy as np
 
 from hycal.bench.report.definitions import DEFINITIONS
 from hycal.bench.report.results import LOWER_IS_BETTER, UNRANKED, Group, Value
+from hycal.escaping import tex_text
 
 TITLES = {name: one.title for name, one in DEFINITIONS.items()}
+MISSING = "–"
+#: How a form writes the best number of a column, the second, and a published number.
+_MARKS = {
+    "markdown": ("**{}**", "<u>{}</u>", "<br>{}"),
+    "latex": (r"\textbf{{{}}}", r"\underline{{{}}}", " ({})"),
+    "terminal": ("{}", "{}", " ({})"),
+    "html": ("<b>{}</b>", "<u>{}</u>", '<br><span class="paper">{}</span>'),
+}
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table.
+    """One column of a table."""
 
-    Attributes
-    ----------
-    name : str
-        A column of `Group.value`, or any other word.
-    head : str
-        Written above several columns; "" for none.
-    group : Group or None
-        The runs that it shows.
-    """
-
-    name: str
-    head: str = ""
-    group: Group | None = field(default=None, compare=False)
+    name: str  # a column of `Group.value`, or any other word
+    head: str = ""  # written above several columns; "" for none
+    group: Group | None = field(default=None, compare=False)  # the runs that it shows
 
     @property
     def better(self) -> str:
@@ -169,3 +168,33 @@ def ranked(column: Column, values: Sequence[Value]) -> list[Value]:
     places = sorted(known, reverse=column.better == "more")
     marks = {places[0]: "best", places[1]: "second"}
     return [replace(value, rank=marks.get(round(value.mean, 2), "")) for value in values]
+
+
+def number(mean: float, interval: float, digits: int = 2) -> str:
+    """Return a mean with its interval as text.
+
+    >>> number(63.504, 0.731), number(63.5, float("nan")), number(float("nan"), float("nan"))
+    ('63.50 ± 0.73', '63.50', '–')
+    """
+    if np.isnan(mean):
+        return MISSING
+    return f"{mean:.{digits}f}" if np.isnan(interval) else f"{mean:.{digits}f} ± {interval:.{digits}f}"
+
+
+def cell_text(form: str, table: ResultTable, value: Value) -> str:
+    """Return our number, marked by its rank, and the published one with the number of its note, as a form writes it."""
+    best, second, published = _MARKS[form]
+    ours = value.text or number(value.mean, value.interval, value.digits)
+    text = {"best": best, "second": second}.get(value.rank, "{}").format(ours)
+    if value.published is None:
+        return text
+    error = value.published.error
+    note = f" [{table.notes.index(error) + 1}]" if error else ""
+    theirs = number(value.published.value, value.published.interval, value.digits)
+    return text + published.format(f"paper {theirs}{note}")
+
+
+def latex_row(table: ResultTable, name: str, values: Sequence[Value]) -> str:
+    """Return one row of a table in LaTeX, with its line end."""
+    cells = (cell_text("latex", table, value).replace(" ± ", "$\\pm$").replace(MISSING, "--") for value in values)
+    return " & ".join((tex_text(name), *cells)) + r" \\"

@@ -155,23 +155,13 @@ def _value(numbers: list[float], printed: PublishedCell | None) -> Value:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Everything that `hycal bench` wrote to a folder.
+    """Everything that `hycal bench` wrote to a folder."""
 
-    Attributes
-    ----------
-    groups : tuple of Group
-        In a fixed order.
-    figures : tuple of FigureData
-    efficiency : dict
-        What `hycal bench efficiency` measured, by method; empty if it was not run.
-    practice : tuple of PracticeRun
-        What `hycal bench practice` measured.
-    """
-
-    groups: tuple[Group, ...]
+    groups: tuple[Group, ...]  # in a fixed order
     figures: tuple[FigureData, ...] = ()
+    # What `hycal bench efficiency` measured, by method; empty if it was not run.
     efficiency: Mapping[str, Measured] = field(default_factory=dict)
-    practice: tuple[PracticeRun, ...] = ()
+    practice: tuple[PracticeRun, ...] = ()  # what `hycal bench practice` measured
 
     def find(self, name: str) -> Group | None:
         """Return the group called `name`; with the released code's samples if there are no others."""

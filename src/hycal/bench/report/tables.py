@@ -20,22 +20,12 @@ ExtraRow = Callable[[Group, str], Value]
 
 @dataclass(frozen=True)
 class Part:
-    """Some columns of one setting.
-
-    Attributes
-    ----------
-    head : str
-    group : str
-        Name of its group: "balanced", "high-scale@II".
-    columns : tuple of str
-    embeddings : str
-        Name of the folder of its embeddings in commands.
-    """
+    """Some columns of one setting."""
 
     head: str
-    group: str
+    group: str  # name of its group: "balanced", "high-scale@II"
     columns: tuple[str, ...] = ("last", "average", "s_cde", "ece")
-    embeddings: str = EMBEDDINGS
+    embeddings: str = EMBEDDINGS  # name of the folder of its embeddings in commands
 
 
 def combine(
@@ -50,15 +40,9 @@ def combine(
 ) -> list[Block]:
     """Return the table of the parts that have results, and a note that says how to run the others.
 
-    Parameters
-    ----------
-    belongs : callable
-        Says of a group and a method whether the table has it.
-    run : str
-        Methods that the note asks for; see `run_command`.
-    extra : mapping, optional
-        Rows below those of the methods, by their names: from a group and a column to the value. A row without any
-        number of ours is left out.
+    `belongs` says of a group and a method whether the table has it. `run` names the methods that the note asks for; see
+    `run_command`. `extra` has rows below those of the methods, by their names, from a group and a column to the value;
+    a row without any number of ours is left out.
     """
     found = {part: group for part in parts if (group := results.find(part.group)) is not None}
     groups = list(found.values())
@@ -77,7 +61,11 @@ def combine(
         more = [row for row in rows if any(not np.isnan(value.mean) for value in row[1])]
         protocols = dict.fromkeys(group.protocol for group in groups)
         about = f"Protocol {', '.join(protocols)}. {caption}".strip()
-        blocks.append(make_table(title, about, columns, methods, _value, more))
+        blocks.append(
+            make_table(
+                title, about, columns, methods, lambda method, column: _group(column).value(method, column.name), more
+            )
+        )
     if absent:
         reason = f"Not run yet for {', '.join(part.group for part in absent)}:" if methods else "Not run yet:"
         folders = dict.fromkeys(part.embeddings for part in absent)
@@ -89,10 +77,6 @@ def combine(
 def _group(column: Column) -> Group:
     assert column.group is not None
     return column.group
-
-
-def _value(method: str, column: Column) -> Value:
-    return _group(column).value(method, column.name)
 
 
 def run_command(names: Sequence[str], methods: str = "", embeddings: str = EMBEDDINGS) -> str:

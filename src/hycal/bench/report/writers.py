@@ -6,15 +6,15 @@ Templates are in `templates`; the HTML page extends the page of `hycal.gravity.p
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from hycal._version import __version__
-from hycal.bench.report.blocks import Column, ResultTable, Section
-from hycal.bench.report.closing import with_closing
-from hycal.bench.report.numbers import MISSING, cell_text, latex_row
+from hycal.bench.report.blocks import MISSING, Column, NotRun, ResultTable, Section, Words, cell_text, latex_row
+from hycal.bench.report.definitions import DEFINITIONS
 from hycal.bench.report.results import Results, Value
 from hycal.bench.report.sections import all_sections
 from hycal.escaping import csv_line, markdown_cell, tex_text, visible
@@ -34,6 +34,14 @@ _FILE_MARKS = {
     "csv": ",".join(_COLUMNS).encode(),
     "html": PAGE_MARK,
 }
+
+_AGAIN = NotRun(
+    "How to add what is missing",
+    "Run any of the commands below, then write the report again. RESULTS stands for the folder of this report, "
+    "EMBEDDINGS for what `hycal bench embed` made of your copies of the data sets (DATACOMP-EMBEDDINGS: with --encoder "
+    "datacomp-vit-b16).",
+    ("hycal bench report RESULTS",),
+)
 
 
 def write_report(results: Results, folder: Path, *, force: bool = False) -> dict[str, Path]:
@@ -96,3 +104,15 @@ def _numbers(value: Value) -> list[str]:
 
 def _plain(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.4f}"
+
+
+def with_closing(sections: Sequence[Section]) -> list[Section]:
+    """Return the sections with all that is not run in one at the end, and what columns mean before it."""
+    shown = [replace(one, blocks=tuple(b for b in one.blocks if not isinstance(b, NotRun))) for one in sections]
+    missing = [block for one in sections for block in one.blocks if isinstance(block, NotRun)]
+    found = [section for section in shown if section.blocks]
+    meanings = {one.title: one.meaning for one in DEFINITIONS.values()}
+    found.append(Section("definitions", "What the columns mean", (Words(tuple(meanings.items())),)))
+    if missing:
+        found.append(Section("not-run", "Not run yet", (_AGAIN, *missing)))
+    return found

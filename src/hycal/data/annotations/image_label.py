@@ -25,39 +25,21 @@ SizeOf = Callable[[str], tuple[int, int] | None]  # width and height of an image
 
 @dataclass(frozen=True)
 class ImageLabel:
-    """What a file of labels says about an image.
+    """What a file of labels says about an image."""
 
-    Attributes
-    ----------
-    file : str
-        Path of the image below the folder of the images.
-    label, domain, split : str
-        Class, domain and split; "" where there is none.
-    confidence : float or None
-        Probability of the label, of a prediction.
-    by, when : str
-        Who gave the label, "model" for a prediction, and when; "" if nobody knows.
-    sha256 : str
-        Of the content of the image, hexadecimal; "" if it is not known.
-    problem : str
-        Why the image has no label that can be learned.
-    where : str
-        Place in the file, for messages.
-    elsewhere : tuple of str
-        Other paths that the image may have.
-    """
-
-    file: str
+    file: str  # path of the image below the folder of the images
+    # Class, domain and split; "" where there is none.
     label: str = ""
     domain: str = ""
     split: str = ""
-    confidence: float | None = None
+    confidence: float | None = None  # probability of the label, of a prediction
+    # Who gave the label, "model" for a prediction, and when; "" if nobody knows.
     by: str = ""
     when: str = ""
-    sha256: str = ""
-    problem: str = ""
-    where: str = field(default="", compare=False)
-    elsewhere: tuple[str, ...] = field(default=(), compare=False)
+    sha256: str = ""  # of the content of the image, hexadecimal; "" if it is not known
+    problem: str = ""  # why the image has no label that can be learned
+    where: str = field(default="", compare=False)  # place in the file, for messages
+    elsewhere: tuple[str, ...] = field(default=(), compare=False)  # other paths that the image may have
 
     @property
     def name(self) -> str:

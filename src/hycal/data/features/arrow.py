@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from hycal.data.features.columns import FEATURES, Array, Columns, join_coded
-from hycal.errors import HyCalError
-from hycal.extras import load_extra
+from hycal.errors import HyCalError, load_extra
 from hycal.storage.npz import check_unpacked
 
 Wanted = Callable[[str], bool]

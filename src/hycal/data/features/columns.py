@@ -40,16 +40,10 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What a file holds.
-
-    Attributes
-    ----------
-    arrays : mapping of name to array
-    names : mapping of name to tuple of str
-        For columns that hold places in a list of names, that list.
-    """
+    """What a file holds."""
 
     arrays: Mapping[str, Array]
+    # For columns that hold places in a list of names, that list.
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from hycal.data.features import arrow, tensors
 from hycal.data.features.columns import Columns, part_of
 from hycal.data.samples import Split, split_of
-from hycal.errors import HyCalError
-from hycal.extras import MissingExtraError
+from hycal.errors import HyCalError, MissingExtraError
 from hycal.storage.npz import load_arrays
 from hycal.validation import normal_name
 

@@ -15,8 +15,7 @@ import numpy as np
 from safetensors import safe_open
 
 from hycal.data.features.columns import FEATURES, LABELS, Array, Columns
-from hycal.errors import HyCalError
-from hycal.extras import load_extra
+from hycal.errors import HyCalError, load_extra
 from hycal.storage.npz import check_zip
 
 CLASS_NAMES = "class_names"

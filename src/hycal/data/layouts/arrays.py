@@ -19,8 +19,7 @@ from hycal.data.catalog import DataSetSpec
 from hycal.data.layouts.lookup import Reader, below, find, how_to_get, need
 from hycal.data.samples import ImageSet, Sample, Split, split_of
 from hycal.embedding.sources import ImageFile, ImageRow
-from hycal.errors import HyCalError
-from hycal.extras import load_extra
+from hycal.errors import HyCalError, load_extra
 from hycal.storage.npz import load_arrays
 
 _IDX_BYTES = 0x08

@@ -6,7 +6,8 @@ The docstring of each reader shows the published files of its layout.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -22,6 +23,16 @@ from hycal.errors import HyCalError
 _SUFFIXES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".webp"}
 _PARTS: tuple[Split, ...] = ("train", "val", "test")
 _FLOWER_SPLITS: tuple[tuple[Split, str], ...] = (("train", "trnid"), ("val", "valid"), ("test", "tstid"))
+
+
+def _of_names(read: Callable[[DataSetSpec, Path], Iterable[NamedSample]]) -> Reader:
+    """Return the reader of the samples that `read` yields, with its classes in sorted order."""
+
+    @wraps(read)
+    def reader(spec: DataSetSpec, root: Path) -> ImageSet:
+        return from_names(spec.name, read(spec, root))
+
+    return reader
 
 
 def read_class_folders(spec: DataSetSpec, root: Path) -> ImageSet:
@@ -67,66 +78,54 @@ def read_aircraft(spec: DataSetSpec, root: Path) -> ImageSet:
     return ImageSet(spec.name, tuple(classes), tuple(samples))
 
 
-def read_dtd(spec: DataSetSpec, root: Path) -> ImageSet:
+@_of_names
+def read_dtd(spec: DataSetSpec, root: Path) -> Iterator[NamedSample]:
     """labels/{train,val,test}1.txt ("banded/banded_0002.jpg"), images/banded/banded_0002.jpg; split 1."""
     lists = need(spec, root, "labels/train1.txt").parent
     images = beside(spec, root, lists.parent, "images")
-
-    def entries() -> Iterable[NamedSample]:
-        for split in _PARTS:
-            for line in lines_of(beside(spec, root, lists, f"{split}1.txt")):
-                yield ImageFile(images / line), line.partition("/")[0], split
-
-    return from_names(spec.name, entries())
+    for split in _PARTS:
+        for line in lines_of(beside(spec, root, lists, f"{split}1.txt")):
+            yield ImageFile(images / line), line.partition("/")[0], split
 
 
-def read_food101(spec: DataSetSpec, root: Path) -> ImageSet:
+@_of_names
+def read_food101(spec: DataSetSpec, root: Path) -> Iterator[NamedSample]:
     """meta/{train,test}.json ({"apple_pie": ["apple_pie/1005649", ...]}), images/apple_pie/1005649.jpg."""
     lists = need(spec, root, "meta/train.json").parent
     images = beside(spec, root, lists.parent, "images")
-
-    def entries() -> Iterable[NamedSample]:
-        for split in _PARTS[::2]:
-            path = beside(spec, root, lists, f"{split}.json")
-            try:
-                listed: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
-                raise HyCalError(f"{path} cannot be read: {error}. Unpack the set again.") from None
-            for label, files in listed.items():
-                for file in files:
-                    yield ImageFile(images / f"{file}.jpg"), label, split
-
-    return from_names(spec.name, entries())
+    for split in _PARTS[::2]:
+        path = beside(spec, root, lists, f"{split}.json")
+        try:
+            listed: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise HyCalError(f"{path} cannot be read: {error}. Unpack the set again.") from None
+        for label, files in listed.items():
+            for file in files:
+                yield ImageFile(images / f"{file}.jpg"), label, split
 
 
-def read_pets(spec: DataSetSpec, root: Path) -> ImageSet:
+@_of_names
+def read_pets(spec: DataSetSpec, root: Path) -> Iterator[NamedSample]:
     """annotations/{trainval,test}.txt ("Abyssinian_100 1 1 1"), images/Abyssinian_100.jpg."""
     lists = need(spec, root, "annotations/trainval.txt").parent
     images = beside(spec, root, lists.parent, "images")
-
-    def entries() -> Iterable[NamedSample]:
-        files: tuple[tuple[str, Split], ...] = (("trainval", "train"), ("test", "test"))
-        for file, split in files:
-            for line in lines_of(beside(spec, root, lists, f"{file}.txt")):
-                if not line.startswith("#"):
-                    image = line.split()[0]
-                    yield ImageFile(images / f"{image}.jpg"), image.rpartition("_")[0].lower(), split
-
-    return from_names(spec.name, entries())
+    files: tuple[tuple[str, Split], ...] = (("trainval", "train"), ("test", "test"))
+    for file, split in files:
+        for line in lines_of(beside(spec, root, lists, f"{file}.txt")):
+            if not line.startswith("#"):
+                image = line.split()[0]
+                yield ImageFile(images / f"{image}.jpg"), image.rpartition("_")[0].lower(), split
 
 
-def read_sun397(spec: DataSetSpec, root: Path) -> ImageSet:
+@_of_names
+def read_sun397(spec: DataSetSpec, root: Path) -> Iterator[NamedSample]:
     """{Training,Testing}_01.txt ("/a/abbey/sun_aaa.jpg"), SUN397/a/abbey/sun_aaa.jpg; partition 1 of 10."""
     images = need(spec, root, "SUN397")
-
-    def entries() -> Iterable[NamedSample]:
-        files: tuple[tuple[str, Split], ...] = (("Training_01", "train"), ("Testing_01", "test"))
-        for file, split in files:
-            for line in lines_of(need(spec, root, f"{file}.txt")):
-                place = line.strip("/").split("/")
-                yield ImageFile(images.joinpath(*place)), _scene(place[1:-1]), split
-
-    return from_names(spec.name, entries())
+    files: tuple[tuple[str, Split], ...] = (("Training_01", "train"), ("Testing_01", "test"))
+    for file, split in files:
+        for line in lines_of(need(spec, root, f"{file}.txt")):
+            place = line.strip("/").split("/")
+            yield ImageFile(images.joinpath(*place)), _scene(place[1:-1]), split
 
 
 def _scene(folders: list[str]) -> str:

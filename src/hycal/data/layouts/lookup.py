@@ -17,11 +17,11 @@ Reader: TypeAlias = Callable[[DataSetSpec, Path], ImageSet]
 _DEEPEST = 3  # ROOT/set/archive-name/data; deeper folders hold images
 
 
-def below(root: Path, *, deepest: int = _DEEPEST) -> Iterator[Path]:
+def below(root: Path) -> Iterator[Path]:
     """Yield `root` and the folders below it, level by level."""
     level = [root]
     yield root
-    for _ in range(deepest):
+    for _ in range(_DEEPEST):
         level = sorted(child for folder in level for child in _folders(folder))
         if len(level) > 2000:  # class folders of a large data set: only images are below
             return

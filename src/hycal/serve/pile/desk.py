@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+from PIL import Image
+
+from hycal.embedding.preparation import ImageOrder, isolated
 from hycal.parallel.threads import one_blas_thread
 from hycal.pile.discovery import ImageGroup, describe_groups, discover
 from hycal.project import Example, State
 from hycal.serve.pile.images import PileImage, PileView
-from hycal.serve.pile.previews import preview
 from hycal.serve.pile.queue import LabelQueue
+from hycal.serve.pile.schemas import PileOut
 from hycal.serve.pile.sorting import PileSorter
 from hycal.serve.service import Service, UnknownImageError
+from hycal.validation import Floats
 
 TARGET = 0.95  # accuracy of the rest to which labels are counted
 MOST_GROUPS = 24
 MAY_BE_UNKNOWN = 0.05  # share of images of learned classes that may be called unknown
 
 Groups = list[tuple[ImageGroup, list[bytes]]]  # a group, and the content hashes of its images
+SIDE, _QUALITY = 720, 82  # of a picture for the screen: pixels of the longer side, quality of the JPEG
 
 
 class PileDesk:
@@ -33,11 +40,11 @@ class PileDesk:
         self._grouping = threading.Lock()
         self._groups: tuple[tuple[int, int], Groups] | None = None
 
-    def status(self, state: State) -> dict[str, Any]:
+    def status(self, state: State) -> PileOut:
         """Return how far the pile is."""
         order, view, out = self.queue.order(state), self.pile.view(), self.sorter.out
         rest = None if order is None or not state.classes else order.rest
-        return {
+        status = {
             **asdict(self.pile.counts),
             "folder": self.pile.name,
             "out": None if out is None else out.name,
@@ -49,6 +56,7 @@ class PileDesk:
             "target": TARGET,
             "more": None if rest is None else self.queue.more_labels(TARGET),
         }
+        return PileOut.model_validate(status)
 
     def take(self, state: State, person: str, most: int, first: str | None = None) -> list[Example]:
         """Return images to ask a person about, the most useful first; `first` among them if it is free."""
@@ -103,3 +111,19 @@ def _group(state: State, images: list[PileImage], rows: Any) -> Groups:
     with one_blas_thread():
         found = describe_groups(rows, discover(rows, None if alone else state.classifier))
     return [(group, list(dict.fromkeys(images[row].key for row in group.rows))) for group in found[:MOST_GROUPS]]
+
+
+def preview(content: bytes, *, most_pixels: int) -> bytes:
+    """Return an image file as a JPEG of at most 720 pixels; raise an ImageError if it cannot be decoded.
+
+    The files of a pile may come from anywhere, so none is sent as it is, and none is decoded in the server.
+    """
+    prepared = isolated()(content, ImageOrder(_pixels, most_pixels, thumbnail=False))
+    buffer = io.BytesIO()
+    Image.fromarray(prepared.tensor.astype(np.uint8)).save(buffer, "JPEG", quality=_QUALITY)
+    return buffer.getvalue()
+
+
+def _pixels(picture: Image.Image) -> Floats:
+    picture.thumbnail((SIDE, SIDE), Image.Resampling.BICUBIC)
+    return np.asarray(picture.convert("RGB"), np.float32)

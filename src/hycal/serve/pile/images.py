@@ -29,8 +29,7 @@ from hycal.parallel.threads import thread_pool
 from hycal.project import Example
 from hycal.project.labels import LONGEST_NAME
 from hycal.project.learner import Learner
-from hycal.serve.pile.files import PileFile, PileSource, files_of, remove, spread
-from hycal.serve.pile.rows import CachedRows
+from hycal.serve.pile.files import CachedRows, PileFile, PileSource, files_of, remove, spread
 from hycal.validation import Floats
 
 MOST_SKIPPED = 1000  # files that are named with the reason; the others are counted
@@ -86,11 +85,7 @@ class PileCounts:
 class ImagePile:
     """The images of one server; safe to share between threads.
 
-    Parameters
-    ----------
-    folder : Path or None
-        A folder of images; None: the pile is what clients drop.
-    limits : PileLimits
+    Without a folder, the pile is what clients drop.
     """
 
     def __init__(self, folder: Path | None = None, limits: PileLimits | None = None) -> None:

@@ -11,9 +11,9 @@ from starlette.responses import StreamingResponse
 
 from hycal.project import Example
 from hycal.serve.batching import ANSWERING, BULK, run_on
-from hycal.serve.bodies import PREFIX
 from hycal.serve.pile import schemas
 from hycal.serve.pile.desk import MAY_BE_UNKNOWN, PileDesk
+from hycal.serve.requests import PREFIX
 from hycal.serve.routes import ERRORS, Files, TheService, read_uploads
 from hycal.serve.serializers import describe_answer
 from hycal.serve.service import SentImage, Service
@@ -37,7 +37,7 @@ pile_router = APIRouter(prefix=f"{PREFIX}/pile", responses=ERRORS)
 @pile_router.get("", summary="How far the pile is")
 def pile(service: TheService, desk: TheDesk) -> schemas.PileOut:
     """Files, embedded and labelled images, and the accuracy to expect of the rest."""
-    return schemas.PileOut.model_validate(desk.status(service.state))
+    return desk.status(service.state)
 
 
 @pile_router.post("/images", summary="Add images to a pile that is dropped")
@@ -46,7 +46,7 @@ async def images(service: TheService, desk: TheDesk, files: Files) -> schemas.Pi
 
     def add() -> schemas.PileOut:
         desk.pile.add([(upload.name, upload.content) for upload in read_uploads(service, files)])
-        return schemas.PileOut.model_validate(desk.status(service.state))
+        return desk.status(service.state)
 
     return await run_in_threadpool(add)
 
@@ -70,8 +70,8 @@ async def following(service: TheService, desk: TheDesk, body: schemas.NextIn) ->
 def _answers(service: Service, examples: Sequence[Example]) -> dict[str, Any]:
     state, rows = service.state, [example.row for example in examples]
     candidates = service.answers(state, rows, top=CANDIDATES) if rows and state.classes else [()] * len(rows)
-    told = zip(examples, candidates, service.unknown(state, rows, MAY_BE_UNKNOWN), strict=True)
-    shown = [describe_answer(state, SentImage(one.name, one), found, strange) for one, found, strange in told]
+    answered = zip(examples, candidates, service.unknown(state, rows, MAY_BE_UNKNOWN), strict=True)
+    shown = [describe_answer(state, SentImage(one.name, one), found, strange) for one, found, strange in answered]
     return {"model": state.hash, "images": shown}
 
 
@@ -79,7 +79,7 @@ def _answers(service: Service, examples: Sequence[Example]) -> dict[str, Any]:
 def later(service: TheService, desk: TheDesk, body: schemas.LaterIn) -> schemas.PileOut:
     """Others may be asked about it at once; this person is asked again at the end."""
     desk.queue.leases.put_off(body.person, bytes.fromhex(body.image))
-    return schemas.PileOut.model_validate(desk.status(service.state))
+    return desk.status(service.state)
 
 
 @pile_router.get(
@@ -105,8 +105,7 @@ async def groups(service: TheService, desk: TheDesk) -> schemas.GroupsOut:
 @pile_router.post("/sort", summary="Sort a folder into class folders beside it")
 async def sort(service: TheService, desk: TheDesk, body: schemas.SortIn) -> schemas.SortedOut:
     """Copies, never moves; `unsort` and `hycal unsort` take it back."""
-    done = await run_on(BULK, desk.sorter.sort, service.state, error=body.error, unknown=body.unknown)
-    return schemas.SortedOut.model_validate(done)
+    return await run_on(BULK, desk.sorter.sort, service.state, error=body.error, unknown=body.unknown)
 
 
 @pile_router.post("/unsort", summary="Remove the sorted copies again")
@@ -135,4 +134,4 @@ async def download(
 def clear(service: TheService, desk: TheDesk) -> schemas.PileOut:
     """What was learned stays learned. A pile that is a folder stays."""
     desk.clear()
-    return schemas.PileOut.model_validate(desk.status(service.state))
+    return desk.status(service.state)

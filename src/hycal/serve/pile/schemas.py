@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AliasPath, Field
 
 from hycal.serve.requests import ImageHash, RequestBody
-from hycal.serve.schemas import AnswerOut, Hexadecimal, ResponseBody, SkippedOut, Text
+from hycal.serve.schemas import AnswerOut, EstimateOut, Hexadecimal, ResponseBody, SkippedOut, Text
 
 MOST_IN_HAND = 12
 Person = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", description="A number that a page made for itself.")]
@@ -36,19 +36,12 @@ class SortIn(RequestBody):
     unknown: Share | None = 0.05
 
 
-class RestOut(ResponseBody):
-    """The accuracy to expect of the images that nobody labelled: a 90% interval."""
-
-    low: float
-    high: float
-
-
 class PileOut(ResponseBody):
     """The pile: its files, how far it is embedded and labelled, and what to expect of the rest.
 
-    `rest` is null while that cannot be said; `more` is about how many more labels bring the rest to `target`. `folder`
-    is the name of the folder that the server was started with, "" for images that were dropped; `out` is the folder
-    that it is sorted into, and `sorted` whether it is there.
+    `rest` is the accuracy to expect of images that nobody labelled, null while that cannot be said; `more` is about how
+    many more labels bring it to `target`. `folder` is the name of the folder that the server was started with, "" for
+    images that were dropped; `out` is the folder that it is sorted into, and `sorted` whether it is there.
     """
 
     folder: Text
@@ -61,7 +54,7 @@ class PileOut(ResponseBody):
     labelled: int
     problem: Text
     people: int
-    rest: RestOut | None
+    rest: EstimateOut | None
     target: float
     more: int | None
 

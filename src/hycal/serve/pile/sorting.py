@@ -7,7 +7,7 @@ import threading
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from hycal.errors import HyCalError
@@ -17,23 +17,11 @@ from hycal.pile.moves import Problem, undo_sort
 from hycal.pile.sorting import ImageToSort, decide, extended, new_manifest, sort_images
 from hycal.project import State, split_label
 from hycal.serve.pile.images import ImagePile, PileView
+from hycal.serve.pile.schemas import SortedOut, StayedOut
 
 TABLE = "labels.csv"
 _COLUMNS = ("file", "domain", "label", "confidence", "source", "place", "guess")
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a ZIP file can say
-
-
-@dataclass(frozen=True)
-class SortedPile:
-    """What became of a pile: how many images are in class folders, unsure and unknown, and how many may be wrong."""
-
-    folder: str
-    classes: int
-    sorted: int
-    unsure: int
-    unknown: int
-    wrong: float
-    problems: tuple[Problem, ...] = ()
 
 
 class PileSorter:
@@ -54,7 +42,7 @@ class PileSorter:
         """Whether that folder is there, with its manifest."""
         return self.out is not None and (self.out / NAME).is_file()
 
-    def sort(self, state: State, *, error: float, unknown: float | None) -> SortedPile:
+    def sort(self, state: State, *, error: float, unknown: float | None) -> SortedOut:
         """Copy the images of a folder into class folders beside it, in place of copies that were sorted before."""
         out = self.out
         if out is None or self.pile.folder is None:
@@ -120,12 +108,18 @@ def _decisions(state: State, view: PileView, error: float, unknown: float | None
     return sorted(images, key=lambda image: image.source)
 
 
-def _summary(folder: str, entries: tuple[PlannedMove, ...], problems: list[Problem]) -> SortedPile:
+def _summary(folder: str, entries: tuple[PlannedMove, ...], problems: list[Problem]) -> SortedOut:
     places = Counter(entry.place for entry in entries)
     inside = [entry for entry in entries if entry.place == SORTED]
-    wrong = sum(1.0 - entry.probability for entry in inside) / max(len(inside), 1)
-    classes = len({entry.label for entry in inside})
-    return SortedPile(folder, classes, len(inside), places[UNSURE], places[UNKNOWN], wrong, tuple(problems))
+    return SortedOut(
+        folder=folder,
+        classes=len({entry.label for entry in inside}),
+        sorted=len(inside),
+        unsure=places[UNSURE],
+        unknown=places[UNKNOWN],
+        wrong=sum(1.0 - entry.probability for entry in inside) / max(len(inside), 1),
+        problems=[StayedOut.model_validate(problem) for problem in problems],
+    )
 
 
 def _line(entry: PlannedMove, *, there: bool) -> str:

@@ -10,12 +10,10 @@ from collections.abc import Callable
 from hycal.bench.report.blocks import Section
 from hycal.bench.report.results import Results
 from hycal.bench.report.sections.comparisons import comparisons
-from hycal.bench.report.sections.efficiency import efficiency
 from hycal.bench.report.sections.embeddings import embeddings
-from hycal.bench.report.sections.findings import findings
+from hycal.bench.report.sections.findings import findings, leads
 from hycal.bench.report.sections.gravity import gravity
-from hycal.bench.report.sections.leads import leads
-from hycal.bench.report.sections.practice import practice
+from hycal.bench.report.sections.practice import efficiency, practice
 from hycal.bench.report.sections.sensitivity import sensitivity
 from hycal.bench.report.sections.setting import settings
 

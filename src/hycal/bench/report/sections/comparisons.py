@@ -20,29 +20,17 @@ Belongs = Callable[[Group, str], bool]
 
 @dataclass(frozen=True)
 class Comparison:
-    """A section of tables that put settings side by side.
-
-    Attributes
-    ----------
-    anchor, title : str
-    caption : str
-        Of each table.
-    tables : mapping
-        The parts of each table, by its title.
-    run, belongs, extra
-        As for `combine`.
-    other_orders : bool
-        Whether tables by domain follow, for every setting in another order.
-    """
+    """A section of tables that put settings side by side."""
 
     anchor: str
     title: str
-    caption: str
-    tables: Mapping[str, tuple[Part, ...]]
+    caption: str  # of each table
+    tables: Mapping[str, tuple[Part, ...]]  # the parts of each table, by its title
+    # As for `combine`.
     run: str = ""
     belongs: Belongs = lambda group, method: method in group.methods
     extra: Mapping[str, ExtraRow] = field(default_factory=dict)
-    other_orders: bool = False
+    other_orders: bool = False  # whether tables by domain follow, for every setting in another order
 
     def section(self, results: Results) -> Section:
         """Return the section for these results."""

@@ -1,6 +1,10 @@
-"""Dequantisation of an ONNX graph: float32 products with the stored weights instead of dynamically quantised ones.
+"""Rewrites of published ONNX graphs, which may end in something else than an embedding, or quantise too much.
 
-Dynamic quantisation rounds every activation tensor to 256 levels of its own range. In CLIP's residual stream a few
+Each returns a copy, without the nodes and tensors that are no longer needed. `keep_output`, `class_token` and
+`patch_mean` choose the value that is the embedding: one of the outputs, or a token of a vision transformer.
+
+`dequantise` computes float32 products with the stored weights instead of dynamically quantised ones. Dynamic
+quantisation rounds every activation tensor to 256 levels of its own range. In the residual stream of CLIP a few
 channels are tens of times larger than the others, so the others are rounded to zero. The weights are accurate: they are
 quantised per channel. Each ::
 
@@ -16,29 +20,103 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hycal.encoders.graph_outputs import keep_output
+from hycal.encoders.onnx_backend import IMAGES
 from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
     import onnx
 
+
 _QUANTISED = {"DynamicQuantizeLinear", "MatMulInteger"}
 
 
+def keep_output(model: onnx.ModelProto, *, output: str) -> onnx.ModelProto:
+    """Return a copy of `model` with the graph output `output` as its only one."""
+    result = _copy(model)
+    keep = [value for value in result.graph.output if value.name == output]
+    if not keep:
+        raise HyCalError(
+            f"The graph has the outputs {[value.name for value in model.graph.output]}; expected {output!r} among them."
+        )
+    return _ending_in(result, keep[0])
+
+
+def class_token(model: onnx.ModelProto, *, output: str) -> onnx.ModelProto:
+    """Return a copy of `model` whose output is the first token of the value `output`, of shape (n, tokens, d)."""
+    import numpy as np
+    from onnx import helper, numpy_helper
+
+    result = _copy(model, value=output)
+    first = f"{IMAGES}_first"
+    result.graph.initializer.append(numpy_helper.from_array(np.array(0, dtype=np.int64), first))
+    result.graph.node.append(helper.make_node("Gather", [output, first], [IMAGES], name=IMAGES, axis=1))
+    return _ending_in(result, _embedding())
+
+
+def patch_mean(model: onnx.ModelProto, *, output: str) -> onnx.ModelProto:
+    """Return a copy of `model` whose output is the mean of all tokens but the first of the value `output`."""
+    import numpy as np
+    from onnx import helper, numpy_helper
+
+    result = _copy(model, value=output)
+    names = {f"{IMAGES}_starts": 1, f"{IMAGES}_ends": np.iinfo(np.int64).max, f"{IMAGES}_axes": 1}
+    for name, number in names.items():
+        result.graph.initializer.append(numpy_helper.from_array(np.array([number], dtype=np.int64), name))
+    patches = f"{IMAGES}_patches"
+    result.graph.node.extend(
+        [
+            helper.make_node("Slice", [output, *names], [patches], name=patches),
+            helper.make_node("ReduceMean", [patches], [IMAGES], name=IMAGES, axes=[1], keepdims=0),
+        ]
+    )
+    return _ending_in(result, _embedding())
+
+
+def _copy(model: onnx.ModelProto, *, value: str | None = None) -> onnx.ModelProto:
+    """Return a copy of `model`, in which a node must make `value`."""
+    import onnx
+
+    if value is not None and not any(value in node.output for node in model.graph.node):
+        raise HyCalError(f"No node of the graph makes {value!r}. The graph is that of another model.")
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    return result
+
+
+def _embedding() -> onnx.ValueInfoProto:
+    from onnx import TensorProto, helper
+
+    return helper.make_tensor_value_info(IMAGES, TensorProto.FLOAT, ["batch", "dimension"])
+
+
+def _ending_in(model: onnx.ModelProto, value: onnx.ValueInfoProto) -> onnx.ModelProto:
+    """Make `value` the only output of `model`, and remove the nodes and tensors that it does not need."""
+    import onnx
+
+    graph = model.graph
+    outputs = [value]
+    del graph.output[:]
+    graph.output.extend(outputs)
+    needed = {value.name}
+    kept = []
+    for node in reversed(graph.node):
+        if needed.intersection(node.output):
+            kept.append(node)
+            needed.update(node.input)
+    del graph.node[:]
+    graph.node.extend(reversed(kept))
+    stored = [tensor for tensor in graph.initializer if tensor.name in needed]
+    del graph.initializer[:]
+    graph.initializer.extend(stored)
+    del graph.value_info[:]
+    onnx.checker.check_model(model)
+    return model
+
+
 def dequantise(model: onnx.ModelProto, *, output: str) -> onnx.ModelProto:
-    """Return `model` with float32 matrix products and `output` as its only output.
+    """Return a copy of `model` with float32 matrix products and the graph output `output` as its only one.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Unchanged.
-    output : str
-        Name of the graph output to keep.
-
-    Raises
-    ------
-    HyCalError
-        If the graph is not built of the pattern above.
+    A graph that is not built of the pattern above is refused.
     """
     import onnx
 

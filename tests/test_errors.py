@@ -1,6 +1,6 @@
 import pytest
 
-from hycal.extras import MissingExtraError, load_extra, load_package
+from hycal.errors import MissingExtraError, load_extra, load_package
 
 
 def test_absent_extra_is_named() -> None:
