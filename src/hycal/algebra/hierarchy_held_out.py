@@ -28,20 +28,21 @@ import numpy.typing as npt
 from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior, Reals
 from hycal.parallel.threads import map_parallel
 from hycal.state.selection import Selection
+from hycal.validation import Doubles
 
 LEAST_LEFT = 0.05  # least value of `left`
 _SHORTEST = 1e-10  # least squared length of a mean whose direction counts
 
 
-def held_out_evidence(hierarchy: Hierarchy, samples: Selection) -> tuple[Reals, Reals]:
-    """Return q, (n, G), and the evidence by distance and direction, (2, n, C), of samples, each without itself."""
-    n, G, C = len(samples.X), len(hierarchy.domains), len(hierarchy.domain_of)
-    q, e = np.empty((n, G)), np.empty((2, n, C))
+def held_out_evidence(hierarchy: Hierarchy, samples: Selection) -> tuple[Doubles, list[Reals]]:
+    """Return the same as `Hierarchy.evidence` of samples, each without itself."""
+    n, G = len(samples.X), len(hierarchy.domains)
+    q, e = np.empty((n, G)), [np.empty((2, n, size), np.float32) for size in hierarchy.sizes]
 
     def fill(number: int) -> None:
         for rows, evidence in _by_membership(hierarchy, number, samples):
             q[rows, number] = evidence.log_density()
-            e[:, rows[:, None], evidence.domain.columns] = evidence.distance(), evidence.direction()
+            e[number][0, rows], e[number][1, rows] = evidence.distance(), evidence.direction()
 
     map_parallel(fill, range(G), hierarchy.sizes)
     return q, e

@@ -151,7 +151,8 @@ class Familiarity:
                 familiarity[rows] *= 1.0 - self.share
                 familiarity[rows] += self.share * self.covariances(part)
 
-        run_in_chunks(fill, len(X), numbers_per_row=4 * len(self.similarity.means))
+        of_domains = 0 if self.covariances is None else self.covariances.hierarchy.numbers_per_row
+        run_in_chunks(fill, len(X), numbers_per_row=4 * len(self.similarity.means) + of_domains)
         return familiarity
 
     def threshold(self, error: float) -> float:
