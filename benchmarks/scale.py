@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.nodes import NOISE, WIDTH, Moments, best, draw, joint, noise, superclasses, unit
+from benchmarks.nodes import NOISE, SHOTS, SPREAD, WIDTH, Moments, best, draw, joint, noise, superclasses, unit
 from hycal import HyCal, load
 from hycal.data import load_xd8
 from hycal.scale.shortlist import Shortlist
@@ -81,12 +81,13 @@ def learning(classes: int, fusion: str) -> None:
         print(f"{what:<24}{resident / 1e9:8.2f} GB{peak / 1e9:8.2f} GB at most{passed:8.0f} s", flush=True)
 
     for start in range(0, classes, 10_000):
-        records, _ = draw(rng, above, min(10_000, classes - start))
-        parts = {start + number: record for number, record in enumerate(records.ordered)}
-        X = np.concatenate([record.samples.rows for record in parts.values()])
-        text = {label: record.text for label, record in parts.items() if record.text is not None}
-        model.partial_fit(X, np.repeat(list(parts), [record.count for record in parts.values()]), text=text)
-        del records, parts, X, text
+        labels = np.arange(start, min(start + 10_000, classes))
+        centres = unit(above[rng.integers(len(above), size=len(labels))] + SPREAD * noise(rng, len(labels), WIDTH))
+        text = dict(zip(labels.tolist(), unit(centres + NOISE * noise(rng, len(labels), WIDTH)), strict=True))
+        X = NOISE * noise(rng, SHOTS * len(labels), WIDTH)
+        X += np.repeat(centres, SHOTS, axis=0)
+        model.partial_fit(X, np.repeat(labels, SHOTS), text=text)
+        del centres, text, X
     say(f"{classes:,} classes learned")
     queries = unit(noise(rng, QUERIES, WIDTH))
     model.predict(queries[:1])

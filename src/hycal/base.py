@@ -46,6 +46,7 @@ from hycal.validation import (
 from hycal.views.scorer import Viewed
 
 TextByLabel = Mapping[Any, npt.ArrayLike] | None
+_SCORES_AT_ONCE = 2**22  # of which `predict` keeps the best alone
 _MODEL_MARK = b'"hycal":"{'  # in the header of every model file
 
 
@@ -196,8 +197,14 @@ class IncrementalClassifier(Viewed, Sealable, Method):
 
     def predict(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> npt.NDArray[Any]:
         """Return the best label for each query, out of `classes` if given; the first of equals."""
-        scores, labels = self._answer(self.snapshot(), X, classes)
-        return labels[scores.argmax(axis=1)]
+        snapshot, queries = self.snapshot(), self.check_queries(X)
+        columns, best = None if classes is None else snapshot.records.columns(classes), []
+        labels = snapshot.records.classes if columns is None else snapshot.records.classes[columns]
+        step = max(_SCORES_AT_ONCE // len(labels), 1)
+        for start in range(0, len(queries), step):
+            scores = self.scorer.score_rows(snapshot.value, queries[start : start + step], columns)
+            best.append(scores.argmax(axis=1))
+        return labels[np.concatenate(best)]
 
     def predict_proba(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> Doubles:
         """Return class probabilities, shape (n, C), calibrated on held-out training samples and on small problems.

@@ -53,7 +53,8 @@ def _dense(hierarchy, records, columns):
     moments = hierarchy_fit._Moments.of([records.ordered[column] for column in columns])
     within = hierarchy_fit._Within(prior.within, prior.strength, prior.ridge, 0.0)
     space = hierarchy_fit._WhiteSpace.of(moments, within)
-    return hierarchy_fit._domain_gaussians(columns, moments, space, prior)
+    shrunk = prior.posterior(moments.offsets, moments.counts)
+    return hierarchy_fit._domain_gaussians(columns, moments, space, shrunk)
 
 
 def test_a_domain_follows_changes(stream):

@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hycal.algebra.cholesky import times_upper
 from hycal.algebra.covariance import directions
 from hycal.validation import Doubles
 
@@ -105,6 +106,8 @@ class DomainGaussians:
         v_g + tau.
     offsets : ndarray of shape (C_g, d)
         mu_c - m_g.
+    shrunk : ndarray of shape (C_g, d)
+        Posterior means minus m_g.
     scatter : ndarray of shape (d, d)
         S_g.
     plain : ndarray of shape (C_g, d)
@@ -121,6 +124,7 @@ class DomainGaussians:
     log_det: float
     weight: float
     offsets: Reals
+    shrunk: Reals
     scatter: Doubles
     plain: Reals
     posterior: Reals
@@ -128,7 +132,7 @@ class DomainGaussians:
 
     def white(self, X: npt.NDArray[np.floating]) -> Reals:
         """Return z of each row of X."""
-        return (X - self.centre) @ self.whitening
+        return times_upper(X - self.centre, self.whitening)
 
     @cached_property
     def linear(self) -> tuple[Reals, Reals]:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hycal.algebra.cholesky import times_upper
 from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior, Reals
 from hycal.parallel.threads import map_parallel
 from hycal.state.selection import Selection
@@ -80,13 +81,13 @@ def evidence_in_own_domain(prior: Prior, domain: DomainGaussians, samples: Selec
     product = InnerProduct.without(
         g, counts, influence=prior.influence, weight=domain.weight, weight_after=domain.weight - 1.0
     )
-    posterior = posterior_without(prior, offsets, without, counts - 1) @ domain.whitening
+    posterior = times_upper(posterior_without(prior, offsets, without, counts - 1), domain.whitening)
     return HeldOutEvidence(domain, product, Z, OwnMeans(own, domain.plain[own] - g / (K - 1.0), posterior))
 
 
 def _evidence_in_other_domain(hierarchy: Hierarchy, domain: DomainGaussians, samples: Selection) -> HeldOutEvidence:
     """Return the same for samples of other domains, which enter the covariance of this domain through W0 alone."""
-    g = (samples.X - hierarchy.means[samples.own]) @ domain.whitening
+    g = times_upper(samples.X - hierarchy.means[samples.own], domain.whitening)
     influence = hierarchy.prior.influence - 1.0
     product = InnerProduct.without(
         g, samples.counts, influence=influence, weight=domain.weight, weight_after=domain.weight

@@ -36,7 +36,7 @@ from hycal.algebra.covariance import directions
 from hycal.algebra.softmax import log_softmax, probabilities
 from hycal.state.changes import Changes
 from hycal.state.records import Records
-from hycal.state.selection import spread
+from hycal.state.selection import by_first_sample, spread
 from hycal.uncertainty.leave_one_out import (
     HeldOutScores,
     ScoringMethod,
@@ -50,6 +50,7 @@ from hycal.validation import Doubles
 
 _DERIVED_AGAIN = 30  # samples, where a model is derived for each
 _MEANS = 200  # class means that are scored
+_AT_ONCE = 2000  # class means that they are compared with at once
 _MANY = 300.0  # held-out samples at which a method's own temperature counts as much as the fitted one
 _LEAST_SEPARATION = 1e-3
 _WIDEST = 5.0  # log of the largest factor between T and T0
@@ -69,15 +70,18 @@ class TemperaturePrior:
         """Return T0; 1 where class means have equal scores."""
         seen = [column for column, record in enumerate(records.ordered) if record.count]
         if len(seen) > _MEANS:
-            seen.sort(key=lambda column: records.ordered[column].samples.rows[0].tobytes())
-        means = directions(np.stack([records.ordered[column].samples.mean for column in seen]))
-        some = means[:_MEANS]
+            seen = by_first_sample(records, seen)
+        some = _mean_directions(records, seen[:_MEANS])
         margin = float(np.mean(score_margins(method, derived, some.astype(np.float32))))
         if margin <= LEAST_MARGIN:
             return 1.0
-        cosines = some @ means.T
-        cosines[np.arange(len(some)), np.arange(len(some))] = -1.0
-        separation = max(float(np.mean(1.0 - cosines.max(axis=1))), _LEAST_SEPARATION)
+        nearest = np.full(len(some), -1.0)
+        for start in range(0, len(seen), _AT_ONCE):
+            cosines = some @ _mean_directions(records, seen[start : start + _AT_ONCE]).T
+            if not start:
+                np.fill_diagonal(cosines, -1.0)  # of a class with itself
+            nearest = np.maximum(nearest, cosines.max(axis=1))
+        separation = max(float(np.mean(1.0 - nearest)), _LEAST_SEPARATION)
         shots = float(np.exp(np.mean(np.log(records.counts[seen]))))
         return float(self.level * margin * separation**self.separation * shots**self.shots)
 
@@ -118,7 +122,7 @@ class Calibration:
         fitted = fit_temperature(found, centre, prior)
         temperature = _with_own(fitted, fixed, len(found.samples.rows))
         known = cls(temperature, floor, np.empty(0))
-        own = known.probabilities(found.scores)[found.samples.each, found.samples.own]
+        own = found.of_own(lambda scores, own: known.probabilities(scores)[own])
         margins = partial(score_margins, method, derived)
         held_out = HeldOut.of(found.samples, records, most)
         likelihood = Likelihood.of(found, held_out, fitted, (prior.strength, centre), margins)
@@ -166,6 +170,11 @@ class Calibration:
         return np.asarray(chosen)
 
 
+def _mean_directions(records: Records, columns: list[int]) -> Doubles:
+    """Return the direction of the mean of each class at `columns`."""
+    return directions(np.stack([records.ordered[column].samples.mean for column in columns]))
+
+
 def _with_own(fitted: float, fixed: float | None, held_out: int) -> float:
     """Return the temperature between the fitted one and that of the method, if it has its own."""
     if fixed is None:
@@ -194,10 +203,10 @@ def fit_temperature(found: HeldOutScores, centre: float, prior: TemperaturePrior
     samples = found.samples
     if not len(samples.rows):
         return centre
-    scores, weights = found.scores / centre, (samples.counts - 1.0) / samples.counts
+    weights = (samples.counts - 1.0) / samples.counts
 
     def loss(step: float) -> float:
-        likely = log_softmax(scores * np.exp(-step))[samples.each, samples.own]
+        likely = found.of_own(lambda scores, own: log_softmax(scores / centre * np.exp(-step))[own])
         return float(0.5 * prior.strength * step**2 - weights @ likely)
 
     return centre * float(np.exp(_smallest(loss)))

@@ -33,6 +33,7 @@ LONGEST = 0.05  # step of log T
 _MOST_NEW = 8  # samples that are scored again
 _LEAST = 1e-300  # probability
 LEAST_MARGIN = 1e-9
+_ROWS_AT_ONCE = 50  # of which all scores are in memory
 _PROBES = 16  # samples whose margins are watched
 
 
@@ -138,8 +139,9 @@ class Likelihood:
         """
         samples = found.samples
         probe = samples.X[:: max(len(samples.X) // _PROBES, 1)][:_PROBES]
-        parts = _derivatives(found.scores, samples.own, temperature)
-        return cls(held_out, *prior, temperature, *parts, probe, margins(probe))
+        parts = found.of_own(lambda scores, own: _derivatives(scores, own, temperature))
+        values, slopes, curvatures = parts
+        return cls(held_out, *prior, temperature, values, slopes, curvatures, probe, margins(probe))
 
     def after(self, method: ScoringMethod, derived: Any, changes: Changes) -> Likelihood | None:
         """Return the likelihood at the temperature after a change; None if that has to be fitted anew."""
@@ -154,7 +156,7 @@ class Likelihood:
         for place in fresh.tolist():
             one = now.sample(place, changes.after)
             scores = scores_without(method, changes.after, one, derived)[None]
-            parts[:, place] = np.ravel(_derivatives(scores, one.own, self.temperature))
+            parts[:, place] = np.ravel(_derivatives(scores, (one.each, one.own), self.temperature))
         weights = (now.counts - 1.0) / now.counts
         slope = self.strength * float(np.log(self.temperature / self.centre)) - float(weights @ parts[1])
         step = -slope / max(self.strength - float(weights @ parts[2]), self.strength)
@@ -179,18 +181,21 @@ def _moved(parts: Doubles, step: float) -> tuple[Doubles, Doubles]:
 
 def score_margins(method: ScoringMethod, derived: Any, X: Floats) -> Doubles:
     """Return the best minus the second score of each row, (n,), at least 1e-9."""
-    best = np.partition(method.score_rows(derived, X, None), -2, axis=1)[:, -2:].astype(np.float64)
+    found = []
+    for start in range(0, max(len(X), 1), _ROWS_AT_ONCE):
+        scores = method.score_rows(derived, X[start : start + _ROWS_AT_ONCE], None)
+        found.append(np.partition(scores, -2, axis=1)[:, -2:].astype(np.float64))
+    best = np.concatenate(found)
     return np.maximum(best[:, 1] - best[:, 0], LEAST_MARGIN)
 
 
 def _derivatives(
-    scores: npt.NDArray[Any], own: npt.NDArray[np.intp], temperature: float
-) -> tuple[Doubles, Doubles, Doubles]:
-    """Return l, dl/dt and d2l/dt2 of each row of scores, (n,) each.
+    scores: npt.NDArray[Any], own: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]], temperature: float
+) -> Doubles:
+    """Return l, dl/dt and d2l/dt2 of each row of scores, (3, n); `own` are the entries of the right classes.
 
     With u = s/T and p = softmax(u): l' = E_p u - u_own, and l'' = u_own - E_p u - Var_p u.
     """
-    each = np.arange(len(scores))
     u = np.where(
         np.isfinite(scores), scores, scores.min(axis=1, where=np.isfinite(scores), initial=np.inf, keepdims=True)
     )
@@ -198,5 +203,4 @@ def _derivatives(
     p = probabilities(np.where(np.isfinite(scores), u, -np.inf))
     mean = np.einsum("nc,nc->n", p, u)
     variance = np.einsum("nc,nc->n", p, u**2) - mean**2
-    value = np.log(np.maximum(p[each, own], _LEAST))
-    return value, mean - u[each, own], u[each, own] - mean - variance
+    return np.stack([np.log(np.maximum(p[own], _LEAST)), mean - u[own], u[own] - mean - variance])
