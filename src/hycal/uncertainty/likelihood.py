@@ -4,7 +4,8 @@ A change of samples takes some out of those that are held out, and puts others i
 the model without it. The fit minimises L(t) = strength/2 (t - log T0)^2 - sum_i w_i l_i(t) with t = log T, so that one
 Newton step from the old t leads to the new one, up to the second order of the step. A longer step than 0.05 is not
 taken: T is fitted anew. The scores of the other samples stay as they were. That holds as long as all scores keep their
-scale: T is fitted anew, too, once the median margin of sixteen samples has changed by 5%.
+scale: T is fitted anew, too, once the median margin of sixteen samples has changed by 5%. It is looked at whenever one
+sample in 1,000 has changed.
 
     symbol   field        shape    meaning (n held-out samples)
     l_i      values       (n,)     log likelihood of the class of a sample, at t
@@ -34,6 +35,7 @@ _MOST_NEW = 8  # samples that are scored again
 _LEAST = 1e-300  # probability
 LEAST_MARGIN = 1e-9
 _ROWS_AT_ONCE = 50  # of which all scores are in memory
+_WATCHED_AFTER = 1000  # samples, of which one has changed since margins were looked at
 _PROBES = 16  # samples whose margins are watched
 
 
@@ -111,7 +113,8 @@ class HeldOut:
 class Likelihood:
     """The likelihood of held-out samples near T. The table above describes the arrays.
 
-    `strength` is the precision of log T around log T0, `centre` is T0; `margins` are those of the `probe`.
+    `strength` is the precision of log T around log T0, `centre` is T0; `margins` are those of the `probe`, and
+    `unwatched` is how many samples changed since they were looked at.
     """
 
     held_out: HeldOut
@@ -123,6 +126,7 @@ class Likelihood:
     curvatures: Doubles
     probe: Floats
     margins: Doubles
+    unwatched: int = 0
 
     @classmethod
     def of(
@@ -145,9 +149,11 @@ class Likelihood:
 
     def after(self, method: ScoringMethod, derived: Any, changes: Changes) -> Likelihood | None:
         """Return the likelihood at the temperature after a change; None if that has to be fitted anew."""
-        scale = score_margins(method, derived, self.probe) / self.margins
-        if abs(float(np.log(np.median(scale)))) > LONGEST:
-            return None
+        unwatched = self.unwatched + changes.samples
+        if _WATCHED_AFTER * unwatched > int(changes.after.counts.sum()):
+            scale, unwatched = score_margins(method, derived, self.probe) / self.margins, 0
+            if abs(float(np.log(np.median(scale)))) > LONGEST:
+                return None
         now, source = self.held_out.after(changes)
         fresh = np.flatnonzero(source < 0)
         if not len(source) or len(fresh) > _MOST_NEW:
@@ -164,7 +170,8 @@ class Likelihood:
             return None
         values, slopes = _moved(parts, step)
         temperature = self.temperature * float(np.exp(step))
-        return replace(self, held_out=now, temperature=temperature, values=values, slopes=slopes, curvatures=parts[2])
+        moved = {"values": values, "slopes": slopes, "curvatures": parts[2]}
+        return replace(self, held_out=now, temperature=temperature, unwatched=unwatched, **moved)
 
     def chances(self, temperature: float, floor: float, classes: int) -> Doubles:
         """Return the probabilities that the samples give to their own class at another temperature, sorted."""
