@@ -362,6 +362,15 @@ def test_a_malformed_file_is_refused(fault, tmp_path):
         load(tmp_path / "model")
 
 
+@pytest.mark.parametrize("name", ["sealed.weights", "sealed.number.domain"])
+@pytest.mark.parametrize("weight", [1e300, -1.0])
+def test_weights_that_no_fit_gives_are_refused(tmp_path, name, weight):
+    learned("HierarchicalHyCal", FIRST).seal().save(tmp_path / "model")
+    rewrite(tmp_path / "model", lambda m, t: t.update({name: np.full_like(t[name], weight)}))
+    with pytest.raises(ModelFileError, match="negative, or above"):
+        load(tmp_path / "model")
+
+
 def test_weights_of_another_method_are_refused(tmp_path):
     learned("HierarchicalHyCal", FIRST).seal().save(tmp_path / "model")
     rewrite(tmp_path / "model", lambda m, t: t.update({"sealed.weights": t["sealed.weights"][:, :2]}))
