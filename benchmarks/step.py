@@ -149,7 +149,7 @@ def measure(classifier: IncrementalClassifier, problem: Problem, now: Callable[[
 def table(names: Sequence[str], classes: int, shots: int, now: Callable[[], float]) -> None:
     """Print one row for each method."""
     print(f"{classes:,} classes of {shots} images in eight domains, seconds")
-    print(f"{'':18}{'all':>10}{'step':>10}{'ratio':>8}{'apart':>10}{'same':>6}", flush=True)
+    print(f"{'':18}{'all':>10}{'step':>10}{'ratio':>8}{'apart':>10}{'same':>6}  rebuilt because", flush=True)
     for name in names:
         method = METHODS[name](**PARAMETERS.get(name, {}))
         try:
@@ -160,7 +160,7 @@ def table(names: Sequence[str], classes: int, shots: int, now: Callable[[], floa
         reason = method.rebuilt_because
         print(
             f"{name:18}{found.everything:10.3f}{found.step:10.4f}{found.everything / found.step:8.0f}"
-            f"{found.apart:10.1e}{found.same:6d}{'  rebuilt: ' + reason if reason else ''}",
+            f"{found.apart:10.1e}{found.same:6d}  {reason}",
             flush=True,
         )
 
