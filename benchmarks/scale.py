@@ -78,8 +78,10 @@ def learning(classes: int, fusion: str) -> None:
         resident = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         passed = time.perf_counter() - began
-        print(f"{what:<24}{resident / 1e9:8.2f} GB{peak / 1e9:8.2f} GB at most{passed:8.0f} s", flush=True)
+        print(f"{what:<24}{resident / 1e9:8.2f} GB{peak / 1e9:8.2f} GB{passed:8.0f} s", flush=True)
 
+    print(f"memory of {classes:,} classes, learned and asked in one process")
+    print(f"{'':<24}{'resident':>11}{'at most':>11}{'passed':>10}", flush=True)
     for start in range(0, classes, 10_000):
         labels = np.arange(start, min(start + 10_000, classes))
         centres = unit(above[rng.integers(len(above), size=len(labels))] + SPREAD * noise(rng, len(labels), WIDTH))
@@ -236,7 +238,8 @@ def project(small: dict[str, float], large: dict[str, float]) -> None:
     """Print the line through two sizes at a million classes: on one machine, and on ten nodes with a tenth each."""
     units = {"file": (1e9, "GB"), "held": (1e9, "GB"), "load": (1, "s"), "first": (1, "s"), "one": (1, "s"),
              "query": (1e-3, "ms")}  # fmt: skip
-    print("\na million classes       one machine      each of 10 nodes")
+    print("\na million classes, by a line through 10,000 and 100,000")
+    print(f"{'':20s} {'one machine':>14s} {'each of 10 nodes':>20s}")
     for name, (scale, what) in units.items():
         slope = (large[name] - small[name]) / (large["classes"] - small["classes"])
         values = [(large[name] + slope * (classes - large["classes"])) / scale for classes in (1e6, 1e5)]

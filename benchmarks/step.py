@@ -178,7 +178,7 @@ def growth(names: Sequence[str], sizes: Sequence[int], shots: int, now: Callable
 def stream(names: Sequence[str]) -> None:
     """Print whether 1,000 steps of one image end in the records and answers of a model that learned all at once."""
     print("1,000 steps of one image after 1,000 images at once, against 2,000 images at once; 200 classes")
-    print(f"{'':18}{'records':>12}{'apart':>10}{'same':>6}", flush=True)
+    print(f"{'':18}{'records':>12}{'apart':>10}{'same':>6}  differs because", flush=True)
     problem = Problem.drawn(200, 10)
     first = np.arange(len(problem.X)) % 2 == 0
     begun = replace(problem, X=problem.X[first], y=problem.y[first])
