@@ -206,8 +206,8 @@ def test_many_answers_are_scored_in_parts(monkeypatch):
     fitted = learn(SLDA(), stream.steps)
     expected = fitted.classes_[fitted.decision_function(stream.queries).argmax(axis=1)]
     held_out, likely = fitted.leave_one_out(), fitted.calibration_.likelihood
-    monkeypatch.setattr(base, "_SCORES_AT_ONCE", 10)
-    monkeypatch.setattr(leave_one_out, "_SCORES_AT_ONCE", 10)
+    monkeypatch.setattr(base, "SCORES_AT_ONCE", 10)
+    monkeypatch.setattr(leave_one_out, "SCORES_AT_ONCE", 10)
     np.testing.assert_array_equal(fitted.predict(stream.queries), expected)
     some = fitted.predict(stream.queries, classes=fitted.classes_[::-1][:5])
     assert set(some) <= set(fitted.classes_[::-1][:5])

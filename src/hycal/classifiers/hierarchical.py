@@ -77,7 +77,7 @@ class HierarchicalHyCal(SealedHierarchy):
     Learning costs N d^2 + 18 d^3 operations at most, 2/3 d^3 for each of G domains, and 2/3 N_g^3 + 2 N_g^2 (d + C_g)
     for the regression of a domain of N_g samples. A domain of more than 1,024 samples has a regression if its classes
     have twelve or more on average; one of more than 4,096 has none. Covariances need d/8 samples of a class on average,
-    and cost O(K^2 d) each. A query costs 2 d (G d + 2 C), 2 N_g (d + C_g) for each regression, and 2 N_g d for the
+    and cost O(K^2 d) each. A query costs d (9/8 G d + 4 C), 2 N_g (d + C_g) for each regression, and 2 N_g d for the
     covariances of a domain. One d x d matrix is held per domain and some for all data.
 
     Examples

@@ -20,7 +20,7 @@ from hycal.state.steps import Step
 from hycal.validation import Doubles, Floats
 
 _MOST_HELD_OUT, _LEAST_HELD_OUT = 1000, 100  # samples
-_SCORES_AT_ONCE = 2**21
+SCORES_AT_ONCE = 2**22  # numbers of 4 bytes that one part of a question makes
 _MOST_SCORES = 10_000_000  # of all held-out samples: some arrays of as many numbers are made
 
 
@@ -54,7 +54,7 @@ class HeldOutScores:
 
         Its result has one entry for each sample in the last axis. Scores of many classes are passed in parts.
         """
-        step = max(_SCORES_AT_ONCE // self.scores.shape[1], 1)
+        step = max(SCORES_AT_ONCE // (2 * self.scores.shape[1]), 1)
         parts = [slice(start, start + step) for start in range(0, max(len(self.scores), 1), step)]
         owns = [self.samples.own[part] for part in parts]
         found = [function(self.scores[part], (np.arange(len(own)), own)) for part, own in zip(parts, owns, strict=True)]
