@@ -47,7 +47,7 @@ class _Rule:
     blend: Blend = BY_Z_SCORES
 
 
-_MOST_NUMBERS = 2**22  # of a measure of all classes, in a chunk of queries; three such arrays are held
+_MOST_NUMBERS = 2**21  # of a measure of all classes, in a chunk of queries; three such arrays are held
 
 _RULES: Mapping[str, Callable[[float, float], _Rule]] = {
     "paper": lambda reg, gamma: _Rule(1.0 - reg, reg * gamma),
