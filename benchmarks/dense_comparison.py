@@ -1,14 +1,19 @@
 """HyCal against the released-style dense loop, in the same run: learning, scoring, stored bytes; then growth.
 
-    python -m benchmarks.dense_comparison            both tables
+    python -m benchmarks.dense_comparison            all tables
     python -m benchmarks.dense_comparison ratios     300 classes x 512-d, 5, 20 and 50 shots, 2,000 queries
+    python -m benchmarks.dense_comparison domains    the evidence of HierarchicalHyCal in eight domains, 10 shots
     python -m benchmarks.dense_comparison growth     1k, 10k and 100k classes of 5 shots, 256 queries; needs 8 GB
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.dense_comparison --clock cpu     seconds of one core
 
 The dense loop treats classes one by one, so it is timed on a part of them and scaled up. Every time is the best of a
 few runs. Absolute times depend on the machine and on what else it does; the ratios are the result.
 
 "Of bare product" is the speed of scoring against a matrix product alone: first against the one of the textbook low-rank
 form, with (sum of K + 3 C) columns, then against the one that scoring really does, with (sum of K + C) columns.
+
+"Domains" compares the evidence of all domains, whitened in one go by the blocks of their triangular factors, with one
+domain after the other, and with the bare product by white spaces and classes of all domains composed to one matrix.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,13 +32,15 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import dense_loop
-from hycal import HyCal
+from benchmarks.step import CLOCKS, Problem
+from hycal import HierarchicalHyCal, HyCal
+from hycal.algebra.hierarchy import DomainGaussians, Reals
 from hycal.validation import Floats
 
 CLASSES, WIDTH, QUERIES = 300, 512, 2000
 ROUNDS = 5
 DENSE_CLASSES = 20  # timed; the rest is the same work again
-WANTED = {5: (300, 75), 20: (120, 30), 50: (40, 12)}  # learning and scoring, times faster
+WANTED = {5: (300, 75, 80), 20: (120, 30, 88), 50: (40, 12, 92)}  # times faster to learn and to score; % of product
 
 
 def best_of(runs: int, work: Callable[[], object], now: Callable[[], float] = time.perf_counter) -> float:
@@ -127,19 +134,52 @@ def compare(shots: int, *, rounds: int = ROUNDS, now: Callable[[], float] = time
     )
 
 
-def ratios(shots: int) -> None:
-    """Print one row: fast against dense at this many shots."""
-    found = compare(shots)
-    want_learn, want_score = WANTED[shots]
+def ratios(now: Callable[[], float]) -> None:
+    """Print fast against dense for each number of shots."""
+    print(f"{CLASSES} classes x {WIDTH}-d, {QUERIES} queries; dense = released-style loop, float32, pseudo-inverse")
     print(
-        f"{shots:5d}  {found.dense_learn:8.2f} s {found.learn * 1e3:7.1f} ms"
-        f" {found.dense_learn / found.learn:6.0f}x (>={want_learn:3d}x)"
-        f"  {found.dense_score:7.2f} s {found.score * 1e3:7.1f} ms"
-        f" {found.dense_score / found.score:5.0f}x (>={want_score:2d}x)"
-        f"  {100 * found.textbook_product / found.score:4.0f}% (>=75%) {100 * found.own_product / found.score:3.0f}%"
-        f"  {found.stored / 1e6:5.1f} MB 1/{found.dense_bytes / found.stored:3.1f}"
-        f"  {found.held / 1e6:5.1f} MB 1/{found.dense_bytes / found.held:3.1f}"
+        "shots  learning  wanted  scoring  wanted  of the textbook product  of the product that is done  wanted"
+        "  file against dense  memory against dense"
     )
+    for shots, (learn, score, product) in WANTED.items():
+        found = compare(shots, now=now)
+        print(
+            f"{shots}  {found.dense_learn / found.learn:.0f}x  {learn}x"
+            f"  {found.dense_score / found.score:.0f}x  {score}x"
+            f"  {100 * found.textbook_product / found.score:.0f}%"
+            f"  {100 * found.own_product / found.score:.0f}%  {product}%"
+            f"  1/{found.dense_bytes / found.stored:.0f}  1/{found.dense_bytes / found.held:.0f}",
+            flush=True,
+        )
+
+
+def domains(now: Callable[[], float]) -> None:
+    """Print the milliseconds of the evidence of HierarchicalHyCal, beside other ways to compute it."""
+    print("\nevidence of HierarchicalHyCal in eight domains of 10 shots, milliseconds")
+    print("classes  queries  all domains at once  one after the other  composed products alone")
+    for classes in (224, 1_000):
+        problem = Problem.drawn(classes, 10)
+        hierarchy = problem.learned_by(HierarchicalHyCal(text="none")).snapshot().value.hierarchy
+        wide = 2 * classes + WIDTH * len(hierarchy.domains)
+        composed = np.random.default_rng(0).standard_normal((WIDTH, wide), dtype=np.float32)
+        for count in (1, 256):
+            X = np.resize(problem.queries, (count, WIDTH))
+            works: list[Callable[[], object]] = [
+                partial(hierarchy.evidence, X),
+                partial(one_by_one, hierarchy.domains, X),
+                partial(np.matmul, X, composed),
+            ]
+            spent = [min(best_of(5, work, now) for _ in range(ROUNDS)) for work in works]
+            print(f"{classes:,}  {count}  " + "  ".join(f"{1e3 * each:.2f}" for each in spent), flush=True)
+
+
+def one_by_one(domains: Sequence[DomainGaussians], X: Floats) -> list[tuple[Reals, Reals]]:
+    """Return log densities and evidence of each domain, by plain products with its white space and its classes."""
+    found: list[tuple[Reals, Reals]] = []
+    for domain in domains:
+        Z, (A, c) = (X - domain.centre) @ domain.whitening, domain.linear
+        found.append((-0.5 * np.sum(Z**2, axis=1) - domain.log_det, Z @ A.transpose(0, 2, 1) + c[:, None]))
+    return found
 
 
 def growth(classes: int) -> None:
@@ -164,21 +204,18 @@ def growth(classes: int) -> None:
 def main() -> None:
     """Run the tables named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", nargs="?", choices=["ratios", "growth"], help="default: both")
+    parser.add_argument("table", nargs="?", choices=["ratios", "domains", "growth"], help="default: all")
+    parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
     parser.add_argument("--classes", type=int, help=argparse.SUPPRESS)  # one row of growth, in a process of its own
     options = parser.parse_args()
     if options.classes:
         growth(options.classes)
         return
-    if options.table != "growth":
-        print(f"{CLASSES} classes x {WIDTH}-d, {QUERIES} queries; dense = released-style loop, float32, pseudo-inverse")
-        print(
-            "shots  learn: dense      fast    ratio             score: dense    fast   ratio"
-            "          of bare product   file vs dense   memory vs dense"
-        )
-        for shots in WANTED:
-            ratios(shots)
-    if options.table != "ratios":
+    if options.table in (None, "ratios"):
+        ratios(CLOCKS[options.clock])
+    if options.table in (None, "domains"):
+        domains(CLOCKS[options.clock])
+    if options.table in (None, "growth"):
         print("\nclasses  learn (5 shots)              score 256 queries             held for scoring")
         for classes in (1_000, 10_000, 100_000):
             subprocess.run([sys.executable, "-m", "benchmarks.dense_comparison", "--classes", str(classes)], check=True)

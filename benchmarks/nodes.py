@@ -113,6 +113,7 @@ def simulate(nodes: int, classes: int) -> None:
     centres = [_centres(node, above, classes)[asked[node]] for node in range(nodes)]
     rng = np.random.default_rng(1)
     X = unit(np.concatenate(centres) + NOISE * noise(rng, asked.size, WIDTH))
+    print("nodes, one after the other")
     print(f"{'node':>6}{'classes':>10}{'derive':>10}{f'{len(X)} queries':>12}{'held':>10}", flush=True)
     parts, kept = [], []
     for node in range(nodes):

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.nodes import NOISE, WIDTH, Moments, best, draw, joint, noise, superclasses, unit
+from benchmarks.nodes import NOISE, SHOTS, SPREAD, WIDTH, Moments, best, draw, joint, noise, superclasses, unit
 from hycal import HyCal, load
 from hycal.data import load_xd8
 from hycal.scale.shortlist import Shortlist
@@ -78,15 +78,18 @@ def learning(classes: int, fusion: str) -> None:
         resident = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         passed = time.perf_counter() - began
-        print(f"{what:<24}{resident / 1e9:8.2f} GB{peak / 1e9:8.2f} GB at most{passed:8.0f} s", flush=True)
+        print(f"{what:<24}{resident / 1e9:8.2f} GB{peak / 1e9:8.2f} GB{passed:8.0f} s", flush=True)
 
+    print(f"memory of {classes:,} classes, learned and asked in one process")
+    print(f"{'':<24}{'resident':>11}{'at most':>11}{'passed':>10}", flush=True)
     for start in range(0, classes, 10_000):
-        records, _ = draw(rng, above, min(10_000, classes - start))
-        parts = {start + number: record for number, record in enumerate(records.ordered)}
-        X = np.concatenate([record.samples.rows for record in parts.values()])
-        text = {label: record.text for label, record in parts.items() if record.text is not None}
-        model.partial_fit(X, np.repeat(list(parts), [record.count for record in parts.values()]), text=text)
-        del records, parts, X, text
+        labels = np.arange(start, min(start + 10_000, classes))
+        centres = unit(above[rng.integers(len(above), size=len(labels))] + SPREAD * noise(rng, len(labels), WIDTH))
+        text = dict(zip(labels.tolist(), unit(centres + NOISE * noise(rng, len(labels), WIDTH)), strict=True))
+        X = NOISE * noise(rng, SHOTS * len(labels), WIDTH)
+        X += np.repeat(centres, SHOTS, axis=0)
+        model.partial_fit(X, np.repeat(labels, SHOTS), text=text)
+        del centres, text, X
     say(f"{classes:,} classes learned")
     queries = unit(noise(rng, QUERIES, WIDTH))
     model.predict(queries[:1])
@@ -235,7 +238,8 @@ def project(small: dict[str, float], large: dict[str, float]) -> None:
     """Print the line through two sizes at a million classes: on one machine, and on ten nodes with a tenth each."""
     units = {"file": (1e9, "GB"), "held": (1e9, "GB"), "load": (1, "s"), "first": (1, "s"), "one": (1, "s"),
              "query": (1e-3, "ms")}  # fmt: skip
-    print("\na million classes       one machine      each of 10 nodes")
+    print("\na million classes, by a line through 10,000 and 100,000")
+    print(f"{'':20s} {'one machine':>14s} {'each of 10 nodes':>20s}")
     for name, (scale, what) in units.items():
         slope = (large[name] - small[name]) / (large["classes"] - small["classes"])
         values = [(large[name] + slope * (classes - large["classes"])) / scale for classes in (1e6, 1e5)]

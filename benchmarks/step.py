@@ -149,7 +149,7 @@ def measure(classifier: IncrementalClassifier, problem: Problem, now: Callable[[
 def table(names: Sequence[str], classes: int, shots: int, now: Callable[[], float]) -> None:
     """Print one row for each method."""
     print(f"{classes:,} classes of {shots} images in eight domains, seconds")
-    print(f"{'':18}{'all':>10}{'step':>10}{'ratio':>8}{'apart':>10}{'same':>6}", flush=True)
+    print(f"{'method':18}{'all':>10}{'step':>10}{'ratio':>8}{'apart':>10}{'same':>6}  rebuilt because", flush=True)
     for name in names:
         method = METHODS[name](**PARAMETERS.get(name, {}))
         try:
@@ -160,7 +160,7 @@ def table(names: Sequence[str], classes: int, shots: int, now: Callable[[], floa
         reason = method.rebuilt_because
         print(
             f"{name:18}{found.everything:10.3f}{found.step:10.4f}{found.everything / found.step:8.0f}"
-            f"{found.apart:10.1e}{found.same:6d}{'  rebuilt: ' + reason if reason else ''}",
+            f"{found.apart:10.1e}{found.same:6d}  {reason}",
             flush=True,
         )
 
@@ -178,7 +178,7 @@ def growth(names: Sequence[str], sizes: Sequence[int], shots: int, now: Callable
 def stream(names: Sequence[str]) -> None:
     """Print whether 1,000 steps of one image end in the records and answers of a model that learned all at once."""
     print("1,000 steps of one image after 1,000 images at once, against 2,000 images at once; 200 classes")
-    print(f"{'':18}{'records':>12}{'apart':>10}{'same':>6}", flush=True)
+    print(f"{'method':18}{'records':>12}{'apart':>10}{'same':>6}  differs because", flush=True)
     problem = Problem.drawn(200, 10)
     first = np.arange(len(problem.X)) % 2 == 0
     begun = replace(problem, X=problem.X[first], y=problem.y[first])

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from hycal import SLDA, DualRAIL, HyCal, HyCalError, ZeroShot, load
+from hycal import SLDA, DualRAIL, HyCal, HyCalError, ZeroShot, base, load
 from hycal.testing.streams import Stream, learn
+from hycal.uncertainty import leave_one_out
 
 X = np.eye(4)
 
@@ -198,3 +199,18 @@ def test_announcing_belongs_to_one_domain_and_one_text():
     with pytest.raises(HyCalError, match=r"expected \(4,\)"):
         told.announce({"dog": [1.0, 0.0]})
     assert told.classes_.tolist() == ["cat"]
+
+
+def test_many_answers_are_scored_in_parts(monkeypatch):
+    stream = Stream.synthetic(0, shots=[[3] * 5, [2] * 4], width=8, queries=30)
+    fitted = learn(SLDA(), stream.steps)
+    expected = fitted.classes_[fitted.decision_function(stream.queries).argmax(axis=1)]
+    held_out, likely = fitted.leave_one_out(), fitted.calibration_.likelihood
+    monkeypatch.setattr(base, "SCORES_AT_ONCE", 10)
+    monkeypatch.setattr(leave_one_out, "SCORES_AT_ONCE", 10)
+    np.testing.assert_array_equal(fitted.predict(stream.queries), expected)
+    some = fitted.predict(stream.queries, classes=fitted.classes_[::-1][:5])
+    assert set(some) <= set(fitted.classes_[::-1][:5])
+    own = held_out.samples.each, held_out.samples.own
+    np.testing.assert_array_equal(held_out.of_own(lambda scores, entries: scores[entries]), held_out.scores[own])
+    np.testing.assert_array_equal(fitted.refresh().calibration_.likelihood.slopes, likely.slopes)

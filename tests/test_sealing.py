@@ -128,9 +128,9 @@ def test_the_hierarchy_of_a_sealed_model_is_that_of_its_samples():
         learned("HierarchicalHyCal", FIRST).seal().merge(learned("HierarchicalHyCal", MORE)),
     ):
         other = sealed.snapshot().value.hierarchy
-        for mine, theirs in zip(one.domains, other.domains, strict=True):
-            for expected, found in zip(mine.evidence(WHOLE.queries), theirs.evidence(WHOLE.queries), strict=True):
-                np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+        (q, e), (other_q, other_e) = one.evidence(WHOLE.queries), other.evidence(WHOLE.queries)
+        for expected, found in zip((q, *e), (other_q, *other_e), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
 def test_a_regression_is_left_out_and_weights_are_fitted_without_it(monkeypatch):
@@ -359,6 +359,15 @@ def test_a_malformed_file_is_refused(fault, tmp_path):
     learned("SLDA", FIRST).seal().save(tmp_path / "model")
     rewrite(tmp_path / "model", MALFORMED[fault])
     with pytest.raises(ModelFileError):
+        load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["sealed.weights", "sealed.number.domain"])
+@pytest.mark.parametrize("weight", [1e300, -1.0])
+def test_weights_that_no_fit_gives_are_refused(tmp_path, name, weight):
+    learned("HierarchicalHyCal", FIRST).seal().save(tmp_path / "model")
+    rewrite(tmp_path / "model", lambda m, t: t.update({name: np.full_like(t[name], weight)}))
+    with pytest.raises(ModelFileError, match="negative, or above"):
         load(tmp_path / "model")
 
 

@@ -20,7 +20,7 @@ from hycal.errors import HyCalError
 from hycal.method import Method
 from hycal.sealing import Sealable
 from hycal.state.records import Records
-from hycal.state.selection import Selection, spread_rows
+from hycal.state.selection import Selection, spread
 from hycal.state.snapshot import Memory, Snapshot
 from hycal.state.steps import Step
 from hycal.storage import model_file
@@ -28,7 +28,7 @@ from hycal.storage.atomic import check_replaceable
 from hycal.storage.codec import content_of, rounded
 from hycal.uncertainty.calibration import Calibration
 from hycal.uncertainty.carried import calibration_of
-from hycal.uncertainty.leave_one_out import HeldOutScores, leaves_out_quickly, score_held_out
+from hycal.uncertainty.leave_one_out import SCORES_AT_ONCE, HeldOutScores, leaves_out_quickly, score_held_out
 from hycal.uncertainty.tuning import choose_parameters
 from hycal.uncertainty.unknown import check_share, rejected
 from hycal.validation import (
@@ -159,8 +159,7 @@ class IncrementalClassifier(Viewed, Sealable, Method):
     def install(self, records: Records) -> None:
         """Replace all that was learned by `records`, in one step."""
         self.scorer.check_records(records)
-        if self._records is None:
-            self._memory = Memory()
+        self._memory = Memory() if self._records is None else self._memory
         self._records = records
         if records.by_label:
             self.n_features_in_ = records.width
@@ -196,8 +195,10 @@ class IncrementalClassifier(Viewed, Sealable, Method):
 
     def predict(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> npt.NDArray[Any]:
         """Return the best label for each query, out of `classes` if given; the first of equals."""
-        scores, labels = self._answer(self.snapshot(), X, classes)
-        return labels[scores.argmax(axis=1)]
+        snapshot, queries, wanted = self.snapshot(), self.check_queries(X), None if classes is None else list(classes)
+        step = max(SCORES_AT_ONCE // len(snapshot.records.labels), 1)
+        parts = (self._answer(snapshot, queries[i : i + step], wanted) for i in range(0, len(queries), step))
+        return np.concatenate([labels[scores.argmax(axis=1)] for scores, labels in parts])
 
     def predict_proba(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> Doubles:
         """Return class probabilities, shape (n, C), calibrated on held-out training samples and on small problems.
@@ -253,8 +254,8 @@ class IncrementalClassifier(Viewed, Sealable, Method):
     def leaves_out_quickly(self) -> bool:
         """Whether `leave_one_out` has a closed form or derives a few models; if not, it derives one for each sample."""
         value, records = self.snapshot().value, self.records_
-        rows = spread_rows(records, np.arange(len(records.counts)), 1)
-        return not len(rows) or leaves_out_quickly(self.scorer, value, records, Selection.of(records, rows))
+        one = spread(records, np.arange(len(records.counts)), 1)
+        return not len(one.rows) or leaves_out_quickly(self.scorer, value, records, one)
 
     def check_queries(self, X: npt.ArrayLike) -> Floats:
         """Return queries as unit rows of the model's width, or say what is wrong with them."""

@@ -149,19 +149,26 @@ def check_queries(X: npt.ArrayLike, *, width: int, owner: str, views: Sequence[i
 
 def check_labels(y: object, *, rows: int) -> list[Label]:
     """Return one plain str or int per row, or say what is wrong."""
-    from sklearn.utils import column_or_1d
-
     if y is None:
         raise HyCalError("This classifier requires y to be passed, but the target y is None. Pass one label per row.")
-    try:
-        array = column_or_1d(as_numpy(y), warn=True)
-    except ValueError as error:
-        raise HyCalError(f"{error} Expected one label per row of X, shape ({rows},).") from None
+    array = as_numpy(y)
+    if not (type(array) is np.ndarray and array.ndim == 1):
+        array = _one_column(array, rows)
     if len(array) != rows:
         raise HyCalError(f"X has {rows} rows but y has {len(array)} labels; expected one label per row.")
     labels = [check_label(label) for label in array.tolist()]
     check_one_kind(labels)
     return labels
+
+
+def _one_column(y: Any, rows: int) -> npt.NDArray[Any]:
+    from sklearn.utils import column_or_1d  # late: it takes 130 MB
+
+    try:
+        array: npt.NDArray[Any] = column_or_1d(y, warn=True)
+    except ValueError as error:
+        raise HyCalError(f"{error} Expected one label per row of X, shape ({rows},).") from None
+    return array
 
 
 def check_expected(labels: Iterable[Label], expected: Iterable[object] | None) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg.lapack import dtrtri
 
-from hycal.algebra.cholesky import factorise, inverse_factor
+from hycal.algebra.cholesky import factorise, inverse_factor, times_upper
 
 SIZES = (1, 63, 64, 65, 200)
 
@@ -39,3 +39,11 @@ def test_single_precision_stays_single():
 def test_a_matrix_that_is_not_positive_definite_is_refused():
     with pytest.raises(np.linalg.LinAlgError):
         factorise(positive_definite(100) - 0.5 * np.eye(100))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_product_with_a_triangle_is_the_whole_product(size):
+    rng = np.random.default_rng(size)
+    X, U = rng.standard_normal((7, size)), np.triu(rng.standard_normal((size, size)))
+    np.testing.assert_allclose(times_upper(X, U), X @ U, atol=1e-12)
+    assert times_upper(X.astype(np.float32), U.astype(np.float32)).dtype == np.float32

@@ -41,8 +41,8 @@ def test_evidence_is_that_of_the_dense_matrices(hierarchy, samples):
         for number, domain in enumerate(hierarchy.domains):
             dense_q, distance, direction = dense_evidence(hierarchy, domain, number, x, own, count)
             np.testing.assert_allclose(q[row, number], dense_q, rtol=1e-4, atol=1e-3)
-            np.testing.assert_allclose(e[0, row, domain.columns], distance, rtol=1e-4, atol=2e-3)
-            np.testing.assert_allclose(e[1, row, domain.columns], direction, rtol=1e-4, atol=2e-3)
+            np.testing.assert_allclose(e[number][0, row], distance, rtol=1e-4, atol=2e-3)
+            np.testing.assert_allclose(e[number][1, row], direction, rtol=1e-4, atol=2e-3)
             np.testing.assert_allclose(energies[row, number], dense_q + distance.max(), rtol=1e-4, atol=3e-3)
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, log_ndtr, ndtr
 
+from hycal.algebra import scores
 from hycal.algebra.scores import blend_log_odds, shot_weights, standardise
 
 
@@ -48,3 +49,11 @@ def test_weights_grow_with_shots_and_step_at_beta_zero():
     assert np.all(np.diff(shot_weights([1, 5, 10, 50], 10, 5)) > 0)
     assert shot_weights([16], 10, 5)[0] == np.float64(expit(1.2))
     assert shot_weights([9, 10, 11], 10, 0).tolist() == [0.0, 0.5, 1.0]
+
+
+def test_a_blend_of_many_classes_is_made_in_blocks(monkeypatch):
+    rng = np.random.default_rng(0)
+    z, weights = rng.normal(scale=4.0, size=(2, 50, 6)).astype(np.float32), rng.uniform(size=50)
+    whole = blend_log_odds(*z, weights).copy()
+    monkeypatch.setattr(scores, "_AT_ONCE", 40)
+    np.testing.assert_array_equal(blend_log_odds(*z, weights), whole)

@@ -51,7 +51,8 @@ def test_a_temperature_follows_an_image_of_another_class(stream):
 def test_a_temperature_is_fitted_anew_where_all_scores_change(stream):
     fitted = learn(NCM(), stream.steps)
     before = fitted.calibration_
-    stale = replace(before, likelihood=replace(before.likelihood, margins=2.0 * before.likelihood.margins))
+    margins = 2.0 * before.likelihood.margins
+    stale = replace(before, likelihood=replace(before.likelihood, margins=margins, unwatched=2))
     changes = Changes.between(fitted.records_, fitted.records_)
     assert before.after(changes, fitted, fitted.snapshot().value, None).temperature == pytest.approx(before.temperature)
     assert stale.after(changes, fitted, fitted.snapshot().value, None) is None

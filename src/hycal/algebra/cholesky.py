@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from hycal.validation import Doubles, Floats
 
@@ -42,6 +43,18 @@ def inverse_factor(L: Matrix) -> Matrix:
         inverse[own, own] = np.linalg.inv(L[own, own])
         inverse[own, before] = -inverse[own, own] @ (L[own, before] @ inverse[before, before])
     return inverse
+
+
+def times_upper(X: npt.NDArray[Any], U: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return X U for an upper triangular U: a block of columns needs the columns of X up to its end alone.
+
+    >>> times_upper(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [0.0, 5.0]]))
+    array([[ 3., 14.]])
+    """
+    product = np.empty((len(X), len(U)), np.result_type(X, U))
+    for own, _ in _blocks(U):
+        np.matmul(X[:, : own.stop], U[: own.stop, own], out=product[:, own])
+    return product
 
 
 def _blocks(matrix: Any) -> Iterator[tuple[slice, slice]]:

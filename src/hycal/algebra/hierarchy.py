@@ -29,13 +29,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hycal.algebra.cholesky import times_upper
 from hycal.algebra.covariance import directions
 from hycal.validation import Doubles
+
+_BLOCKS = 8  # of dimensions
 
 Reals = npt.NDArray[np.floating[Any]]  # float64 while fitting, float32 while scoring
 
@@ -102,6 +106,8 @@ class DomainGaussians:
         v_g + tau.
     offsets : ndarray of shape (C_g, d)
         mu_c - m_g.
+    shrunk : ndarray of shape (C_g, d)
+        Posterior means minus m_g.
     scatter : ndarray of shape (d, d)
         S_g.
     plain : ndarray of shape (C_g, d)
@@ -118,6 +124,7 @@ class DomainGaussians:
     log_det: float
     weight: float
     offsets: Reals
+    shrunk: Reals
     scatter: Doubles
     plain: Reals
     posterior: Reals
@@ -125,12 +132,7 @@ class DomainGaussians:
 
     def white(self, X: npt.NDArray[np.floating]) -> Reals:
         """Return z of each row of X."""
-        return (X - self.centre) @ self.whitening
-
-    def evidence(self, X: npt.NDArray[np.floating]) -> tuple[Reals, Reals]:
-        """Return q, (n,), and the evidence for classes by distance and by direction, (2, n, C_g), of queries."""
-        Z, (A, c) = self.white(X), self.linear
-        return -0.5 * np.einsum("nd,nd->n", Z, Z) - self.log_det, Z @ A.transpose(0, 2, 1) + c[:, None]
+        return times_upper(X - self.centre, self.whitening)
 
     @cached_property
     def linear(self) -> tuple[Reals, Reals]:
@@ -153,3 +155,38 @@ class Hierarchy:
     def sizes(self) -> list[int]:
         """C_g of each domain."""
         return [len(domain.columns) for domain in self.domains]
+
+    @property
+    def numbers_per_row(self) -> int:
+        """How many numbers the evidence of a query makes."""
+        return len(self.domains) * len(self.domains[0].centre) + 3 * len(self.domain_of)
+
+    def evidence(self, X: npt.NDArray[np.floating]) -> tuple[Reals, list[Reals]]:
+        """Return q, (n, G), and the evidence for classes by distance and direction, (2, n, C_g) of each domain."""
+        n, G, d = len(X), len(self.domains), X.shape[1]
+        Z = np.empty((n, G, d), np.result_type(X, np.float32))
+        for block, whitening, centres in self._whitening:
+            white = X[:, : block.stop] @ whitening
+            np.subtract(white.reshape(n, G, -1), centres, out=Z[:, :, block])
+        q = -0.5 * np.einsum("ngd,ngd->ng", Z, Z)
+        q -= np.array([domain.log_det for domain in self.domains])
+        parts = [domain.linear for domain in self.domains]
+        return q, [Z[:, number] @ A.transpose(0, 2, 1) + c[:, None] for number, (A, c) in enumerate(parts)]
+
+    @cached_property
+    def _whitening(self) -> list[tuple[slice, Reals, Reals]]:
+        """Blocks of dimensions, and W_g^-1/2 and m_g W_g^-1/2 of all domains, side by side, of each block.
+
+        W_g^-1/2 is upper triangular: a block needs the dimensions up to its end alone, which saves 7/16 of the work.
+        """
+        edges = np.linspace(0, len(self.domains[0].centre), _BLOCKS + 1).astype(int).tolist()
+        centres = np.stack([domain.centre.astype(np.float64) @ domain.whitening for domain in self.domains])
+        blocks = [slice(start, end) for start, end in pairwise(edges) if start < end]
+        return [
+            (
+                block,
+                np.concatenate([domain.whitening[: block.stop, block] for domain in self.domains], axis=1),
+                centres[:, block].astype(np.float32),
+            )
+            for block in blocks
+        ]

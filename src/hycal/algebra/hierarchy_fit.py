@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hycal.algebra.cholesky import inverse_factor
+from hycal.algebra.cholesky import inverse_factor, times_upper
 from hycal.algebra.covariance import NO_SPREAD, class_means
-from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior
+from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior, Reals
 from hycal.parallel.threads import map_parallel
 from hycal.state.records import ClassRecord, Records
 from hycal.state.sealed import SealedRecords
@@ -65,7 +65,11 @@ def fit_hierarchy(
     tasks += [partial(_WhiteSpace.of, part, within) for part in moments]
     prior, *spaces = map_parallel(lambda task: task(), tasks, [sum(sizes), *sizes])
     parts = list(zip(columns, moments, spaces, strict=True))
-    domains = tuple(map_parallel(lambda part: _domain_gaussians(*part, prior), parts, sizes))
+
+    def gaussians(part: tuple[npt.NDArray[np.intp], _Moments, _WhiteSpace]) -> DomainGaussians:
+        return _domain_gaussians(*part, prior.posterior(part[1].offsets, part[1].counts))
+
+    domains = tuple(map_parallel(gaussians, parts, sizes))
     means = np.empty((len(domain_of), records.width), np.float32)
     for group, part in zip(columns, moments, strict=True):
         means[group] = part.centre + part.offsets
@@ -206,14 +210,28 @@ def changed_prior(prior: Prior, scatters: Sequence[Doubles], freedom: int) -> Pr
 
 
 def changed_domain(
-    prior: Prior, columns: npt.NDArray[np.intp], counts: npt.NDArray[np.int64], means: Floats, scatter: Doubles
+    before: DomainGaussians,
+    prior: Prior,
+    columns: npt.NDArray[np.intp],
+    counts: npt.NDArray[np.int64],
+    means: Floats,
+    scatter: Doubles,
+    source: npt.NDArray[np.intp],
 ) -> DomainGaussians:
-    """Return a domain of these class means, (C_g, d), and this scatter, under a prior in float32."""
+    """Return a domain of these class means, (C_g, d), and this scatter, under a prior in float32.
+
+    `before` is the same domain before the change, with the same B; `source` the place there of each class, (C_g,), -1
+    if it changed. All offsets moved alike, and posterior means are linear in them: one product for each count K does.
+    """
     centre = means.mean(axis=0, dtype=np.float64)
     offsets: Any = means - _single(centre)
     moments = _Moments(counts, centre, offsets, scatter, int(counts.sum()) - len(counts))
     space = _WhiteSpace.of(moments, _Within(prior.within, prior.strength, prior.ridge, prior.influence))
-    return _domain_gaussians(columns, moments, space, prior)
+    K, kind = np.unique(counts, return_inverse=True)
+    moves = prior.posterior(np.tile(before.centre - _single(centre), (len(K), 1)), K)
+    shrunk, fresh = before.shrunk[source] + moves[kind], np.flatnonzero(source < 0)
+    shrunk[fresh] = prior.posterior(offsets[fresh], counts[fresh])
+    return _domain_gaussians(columns, moments, space, shrunk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,14 +248,14 @@ class _WhiteSpace:
         weight = moments.freedom + within.tau
         L, whitening = _whitening((moments.scatter + within.tau * within.W0) / weight)
         whitening = whitening.astype(moments.offsets.dtype)
-        return cls(whitening, float(np.sum(np.log(np.diag(L)))), weight, moments.offsets @ whitening)
+        return cls(whitening, float(np.sum(np.log(np.diag(L)))), weight, times_upper(moments.offsets, whitening))
 
 
 def _domain_gaussians(
-    columns: npt.NDArray[np.intp], moments: _Moments, space: _WhiteSpace, prior: Prior
+    columns: npt.NDArray[np.intp], moments: _Moments, space: _WhiteSpace, shrunk: Reals
 ) -> DomainGaussians:
-    """Return the classes of one domain, their means shrunk by the prior, in float32."""
-    posterior = prior.posterior(moments.offsets, moments.counts) @ space.whitening
+    """Return the classes of one domain in float32; `shrunk` are their posterior means minus m_g."""
+    posterior = times_upper(shrunk, space.whitening)
     return DomainGaussians(
         columns=columns,
         centre=_single(moments.centre),
@@ -245,6 +263,7 @@ def _domain_gaussians(
         log_det=space.log_det,
         weight=space.weight,
         offsets=_single(moments.offsets),
+        shrunk=_single(shrunk),
         scatter=moments.scatter,
         plain=_single(space.plain),
         posterior=_single(posterior),

@@ -25,23 +25,25 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hycal.algebra.cholesky import times_upper
 from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior, Reals
 from hycal.parallel.threads import map_parallel
 from hycal.state.selection import Selection
+from hycal.validation import Doubles
 
 LEAST_LEFT = 0.05  # least value of `left`
 _SHORTEST = 1e-10  # least squared length of a mean whose direction counts
 
 
-def held_out_evidence(hierarchy: Hierarchy, samples: Selection) -> tuple[Reals, Reals]:
-    """Return q, (n, G), and the evidence by distance and direction, (2, n, C), of samples, each without itself."""
-    n, G, C = len(samples.X), len(hierarchy.domains), len(hierarchy.domain_of)
-    q, e = np.empty((n, G)), np.empty((2, n, C))
+def held_out_evidence(hierarchy: Hierarchy, samples: Selection) -> tuple[Doubles, list[Reals]]:
+    """Return the same as `Hierarchy.evidence` of samples, each without itself."""
+    n, G = len(samples.X), len(hierarchy.domains)
+    q, e = np.empty((n, G)), [np.empty((2, n, size), np.float32) for size in hierarchy.sizes]
 
     def fill(number: int) -> None:
         for rows, evidence in _by_membership(hierarchy, number, samples):
             q[rows, number] = evidence.log_density()
-            e[:, rows[:, None], evidence.domain.columns] = evidence.distance(), evidence.direction()
+            e[number][0, rows], e[number][1, rows] = evidence.distance(), evidence.direction()
 
     map_parallel(fill, range(G), hierarchy.sizes)
     return q, e
@@ -79,13 +81,13 @@ def evidence_in_own_domain(prior: Prior, domain: DomainGaussians, samples: Selec
     product = InnerProduct.without(
         g, counts, influence=prior.influence, weight=domain.weight, weight_after=domain.weight - 1.0
     )
-    posterior = posterior_without(prior, offsets, without, counts - 1) @ domain.whitening
+    posterior = times_upper(posterior_without(prior, offsets, without, counts - 1), domain.whitening)
     return HeldOutEvidence(domain, product, Z, OwnMeans(own, domain.plain[own] - g / (K - 1.0), posterior))
 
 
 def _evidence_in_other_domain(hierarchy: Hierarchy, domain: DomainGaussians, samples: Selection) -> HeldOutEvidence:
     """Return the same for samples of other domains, which enter the covariance of this domain through W0 alone."""
-    g = (samples.X - hierarchy.means[samples.own]) @ domain.whitening
+    g = times_upper(samples.X - hierarchy.means[samples.own], domain.whitening)
     influence = hierarchy.prior.influence - 1.0
     product = InnerProduct.without(
         g, samples.counts, influence=influence, weight=domain.weight, weight_after=domain.weight

@@ -137,8 +137,8 @@ def stepped(
         domain = hierarchy.domains[step.number]
         if step.nothing:
             return _moved(domain, step.columns)
-        rows = _means_after(domain, step)
-        return changed_domain(prior, step.columns, counts[step.columns], rows, scatters[step.number])
+        rows, scatter = _means_after(domain, step), scatters[step.number]
+        return changed_domain(domain, prior, step.columns, counts[step.columns], rows, scatter, step.source)
 
     domains = map_parallel(after, steps, [len(one.classes) for one in steps])
     return Hierarchy(prior, tuple(domains), domain_of, means)

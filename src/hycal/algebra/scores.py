@@ -14,6 +14,8 @@ from hycal.algebra.loops import compiled_loops
 from hycal.parallel.threads import scratch
 from hycal.validation import Doubles, Floats
 
+_AT_ONCE = 2**18  # numbers of a block: what is done to them one after the other stays in the cache
+
 
 def standardise(scores: Floats) -> Floats:
     """Turn scores into z-scores over the classes (axis 0), in place, with the sample standard deviation.
@@ -66,14 +68,24 @@ def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Fl
     same and does not tie; `scipy.special.expit` returns s. With the odds a of Phi(z_distance) and b of Phi(z_cosine),
     s/(1 - s) = (a p + b q)/(p + q) for p = w (1 + b) and q = (1 - w) (1 + a), where nothing cancels.
 
-    There is one weight for each class, or one for each class and query. The result lives in the work space of this
-    thread: copy it before the next call.
+    There is one weight for each class, or one for each query if there is one class. The result lives in the work space
+    of this thread: copy it before the next call.
 
     >>> s = blend_log_odds(np.zeros((1, 1), np.float32), np.zeros((1, 1), np.float32), np.array([0.3]))
     >>> float(expit(s)[0, 0])
     0.5
     """
     weights = weights if weights.ndim == 2 else weights[:, None]
+    log_odds = scratch("log odds", z_cosine.shape)
+    step = max(_AT_ONCE // max(z_cosine.shape[1], 1), 1)
+    for start in range(0, len(log_odds), step):
+        block = slice(start, start + step)
+        _blend_block(z_cosine[block], z_distance[block], weights[block], log_odds[block])
+    return log_odds
+
+
+def _blend_block(z_cosine: Floats, z_distance: Floats, weights: Doubles, log_odds: Floats) -> None:
+    """Write the log-odds of some classes to `log_odds`."""
     w, one = weights.astype(np.float32), np.float32(1.0)
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):  # deep entries follow below
         a, u_a = _odds_of_phi(z_distance, "a")
@@ -87,21 +99,20 @@ def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Fl
         a += b
         p += q
         a /= p
-        log_odds = np.log(a, out=a)
+        np.log(a, out=log_odds)
     log_odds[deep] = _deep_log_odds(z_cosine[deep], z_distance[deep], _at(weights, deep))
-    return log_odds
 
 
 def blend_measures(cosines: Floats, closeness: Floats, weights: Doubles) -> Floats:
     """Return `blend_log_odds` of the z-scores of both measures, which may be changed in place."""
-    loops = compiled_loops(cosines.size) if weights.ndim == 1 else None
+    loops = compiled_loops(cosines.size)
     if loops is None:
         return blend_log_odds(standardise(cosines), standardise(closeness), weights)
     n = cosines.shape[1]
     of_cosines, of_closeness = scratch("moments a", (2, n)), scratch("moments b", (2, n))
     loops.moments(cosines, *of_cosines)
     loops.moments(closeness, *of_closeness)
-    log_odds = scratch("odds a", cosines.shape)
+    log_odds = scratch("log odds", cosines.shape)
     if loops.blend(cosines, closeness, *of_cosines, *of_closeness, weights.astype(np.float32), log_odds):
         deep = np.nonzero(np.isnan(log_odds))
         z_cosine = (cosines[deep] - of_cosines[0][deep[1]]) * of_cosines[1][deep[1]]

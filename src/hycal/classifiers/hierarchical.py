@@ -77,7 +77,7 @@ class HierarchicalHyCal(SealedHierarchy):
     Learning costs N d^2 + 18 d^3 operations at most, 2/3 d^3 for each of G domains, and 2/3 N_g^3 + 2 N_g^2 (d + C_g)
     for the regression of a domain of N_g samples. A domain of more than 1,024 samples has a regression if its classes
     have twelve or more on average; one of more than 4,096 has none. Covariances need d/8 samples of a class on average,
-    and cost O(K^2 d) each. A query costs 2 d (G d + 2 C), 2 N_g (d + C_g) for each regression, and 2 N_g d for the
+    and cost O(K^2 d) each. A query costs d (9/8 G d + 4 C), 2 N_g (d + C_g) for each regression, and 2 N_g d for the
     covariances of a domain. One d x d matrix is held per domain and some for all data.
 
     Examples
@@ -208,11 +208,12 @@ class HierarchicalHyCal(SealedHierarchy):
     def score_parts(self, X: npt.ArrayLike) -> ScoreParts:
         """Return the evidence of each kind for the classes of a domain, and what their domain adds."""
         queries, derived = self.check_queries(X), self.snapshot().value
-        q, e, more = _evidence(derived, queries)
+        q, e = derived.hierarchy.evidence(queries)
+        more = [_more(derived, number, queries) for number in range(len(e))]
         scores = _log_posterior(derived, queries, q, e, more)
         parts = {name: np.zeros(scores.shape) for name in KINDS}
         for number, domain in enumerate(derived.hierarchy.domains):
-            for name, part in _weighted(derived, queries, number, e[:, :, domain.columns], more[number]).items():
+            for name, part in _weighted(derived, queries, number, e[number], more[number]).items():
                 parts[name][:, domain.columns] = part
         given = {name: part for name, part in parts.items() if part.any()}
         given["domain"] = scores - sum(given.values())
@@ -221,24 +222,15 @@ class HierarchicalHyCal(SealedHierarchy):
 
     def score_rows(self, derived: Posterior, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
         """Return the log posterior of every class."""
-        classes = len(derived.hierarchy.domain_of)
-        scores = np.empty((len(X), classes), np.float32)
+        hierarchy = derived.hierarchy
+        scores = np.empty((len(X), len(hierarchy.domain_of)), np.float32)
 
         def score(rows: slice) -> None:
-            scores[rows] = _log_posterior(derived, X[rows], *_evidence(derived, X[rows]))
+            more = [_more(derived, number, X[rows]) for number in range(len(hierarchy.domains))]
+            scores[rows] = _log_posterior(derived, X[rows], *hierarchy.evidence(X[rows]), more)
 
-        run_in_chunks(score, len(X), numbers_per_row=3 * classes + X.shape[1])
+        run_in_chunks(score, len(X), numbers_per_row=hierarchy.numbers_per_row)
         return scores if columns is None else scores[:, columns]
-
-
-def _evidence(derived: Posterior, X: Floats) -> tuple[Floats, Floats, list[dict[str, Floats]]]:
-    """Return q, (n, G), the evidence by distance and direction, (2, n, C), and what else each domain has, by kind."""
-    hierarchy = derived.hierarchy
-    q = np.empty((len(X), len(hierarchy.domains)), np.float32)
-    e = np.empty((2, len(X), len(hierarchy.domain_of)), np.float32)
-    for number, domain in enumerate(hierarchy.domains):
-        q[:, number], e[:, :, domain.columns] = domain.evidence(X)
-    return q, e, [_more(derived, number, X) for number in range(len(hierarchy.domains))]
 
 
 def _more(derived: Posterior, number: int, X: Floats) -> dict[str, Floats]:
@@ -264,21 +256,22 @@ def _log_posterior(
     derived: Posterior,
     X: Floats,
     q: npt.NDArray[np.floating],
-    e: npt.NDArray[np.floating],
+    e: Sequence[npt.NDArray[np.floating]],
     more: Sequence[Mapping[str, Floats]],
 ) -> npt.NDArray[Any]:
-    """Return log p(g | x) + log p(c | g, x) from the evidence for domains and classes."""
-    energies = np.empty_like(q)
-    scores = np.empty_like(e[0])
-    for number, (domain, other) in enumerate(zip(derived.hierarchy.domains, more, strict=True)):
-        energies[:, number] = q[:, number] + e[0][:, domain.columns].max(axis=1)
-        evidence, *rest = _weighted(derived, X, number, e[:, :, domain.columns], other).values()
+    """Return log p(g | x) + log p(c | g, x) from the evidence for domains and classes, in the precision of q."""
+    energies, within = np.empty_like(q), []
+    for number, (given, other) in enumerate(zip(e, more, strict=True)):
+        inside = given.astype(q.dtype, copy=False)
+        energies[:, number] = q[:, number] + inside[0].max(axis=1)
+        evidence, *rest = _weighted(derived, X, number, inside, other).values()
         for part in rest:
             evidence += part
-        scores[:, domain.columns] = log_softmax(evidence)
+        within.append(log_softmax(evidence))
     domains = log_softmax(q.dtype.type(derived.weights.domain) * energies)
+    scores = np.empty((len(X), len(derived.hierarchy.domain_of)), q.dtype)
     for number, domain in enumerate(derived.hierarchy.domains):
-        scores[:, domain.columns] += domains[:, number, None]
+        scores[:, domain.columns] = within[number] + domains[:, number, None]
     return scores
 
 

@@ -47,6 +47,8 @@ class _Rule:
     blend: Blend = BY_Z_SCORES
 
 
+_MOST_NUMBERS = 2**21  # of a measure of all classes, in a chunk of queries; three such arrays are held
+
 _RULES: Mapping[str, Callable[[float, float], _Rule]] = {
     "paper": lambda reg, gamma: _Rule(1.0 - reg, reg * gamma),
     "released": lambda reg, gamma: _Rule(1.0, reg, gated=True),
@@ -306,19 +308,21 @@ class HyCal(IncrementalClassifier):
         bank = derived.bank
         own_cosines, own_closeness = own_without_each(records.ordered, bank.options, wanted=np.unique(samples.own))
         weights, own_weights = self.weights(records.counts)[bank.order], self.weights(samples.counts - 1)
-        place = np.argsort(bank.order)
+        place, blend = np.argsort(bank.order), self._rule.blend
         scores = np.empty((len(samples.rows), len(weights)), np.float32)
 
         def score(rows: slice) -> None:
             part = samples.at(samples.each[rows])
             own = place[part.own], part.each
             cosines, closeness = bank.evaluate(part.X)
-            blend = np.repeat(weights[:, None], len(part.rows), axis=1)
             cosines[own], closeness[own] = own_cosines[part.rows], own_closeness[part.rows]
-            blend[own] = own_weights[rows]
-            scores[rows, bank.order] = self._blend(cosines, closeness, blend).T
+            blend.of_cosine(cosines)
+            blend.of_closeness(closeness)
+            scores[rows, bank.order] = blend.combine(cosines, closeness, weights).T
+            of_own = cosines[own][None], closeness[own][None], own_weights[rows][None]
+            scores[samples.each[rows], part.own] = blend.combine(*of_own)[0]
 
-        run_in_chunks(score, len(samples.rows), numbers_per_row=len(weights))
+        run_in_chunks(score, len(samples.rows), numbers_per_row=len(weights), most_numbers=_MOST_NUMBERS)
         return scores
 
     def score_rows(self, derived: _Model, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
@@ -329,14 +333,10 @@ class HyCal(IncrementalClassifier):
 
         def score(rows: slice) -> None:
             cosines, closeness = self._evaluate(derived, bank, X[rows], columns)
-            scores[bank.order, rows] = self._blend(cosines, closeness, weights)
+            scores[bank.order, rows] = self._rule.blend.scores(cosines, closeness, weights)
 
-        run_in_chunks(score, len(X), numbers_per_row=len(weights))
+        run_in_chunks(score, len(X), numbers_per_row=len(weights), most_numbers=_MOST_NUMBERS)
         return scores.T
-
-    def _blend(self, cosines: Floats, closeness: Floats, weights: Doubles) -> Floats:
-        """Return the scores, of shape (C, n); the measures may be changed in place."""
-        return self._rule.blend.scores(cosines, closeness, weights)
 
     @staticmethod
     def _evaluate(

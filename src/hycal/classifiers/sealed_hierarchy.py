@@ -29,6 +29,8 @@ from hycal.validation import Doubles, Floats, Label
 
 _LEFT_OUT = "the regression of a domain is left out: it compares a query with every learned image"
 
+_LARGEST = 1e6  # weight; the penalty keeps those of a fit within some hundred times of their centres
+
 
 class SealedHierarchy(IncrementalClassifier):
     """What HierarchicalHyCal says about sealing."""
@@ -50,10 +52,13 @@ class SealedHierarchy(IncrementalClassifier):
         return SealPlan(kept, keys, own, weights, {"domain": np.array([kept.weights.domain])})
 
     def check_sealed(self, table: SealedRecords) -> None:
-        """Refuse weights of another number of kinds."""
+        """Refuse weights of another number of kinds, and such as no fit can give."""
         super().check_sealed(table)
         if len(table.numbers.get("domain", ())) != 1 or any(len(each) != len(KINDS) for each in table.weights.values()):
             raise HyCalError("It has no weight of domains, or weights of evidence that do not fit the method.")
+        weights = np.concatenate([table.numbers["domain"], *table.weights.values()])
+        if not np.all((weights >= 0.0) & (weights <= _LARGEST)):
+            raise HyCalError(f"It has weights of evidence that are negative, or above {_LARGEST:,.0f}.")
 
     def derive_sealed(self, table: SealedRecords) -> Posterior:
         """Return the hierarchy from moments, with the weights that are kept."""

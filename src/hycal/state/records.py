@@ -18,7 +18,8 @@ from hycal.validation import Doubles, Floats, Label, check_label, check_one_kind
 
 _SAME_TEXT = 5e-4  # largest difference between two runs of one text encoder, or by rounding to half precision
 _OF_LABELS = ("labels", "column_of", "classes")  # what follows from the labels of a table alone
-_CACHED = (*_OF_LABELS, "ordered", "counts", "domains", "groups", "nbytes")
+_OF_DOMAINS = ("domains", "groups")
+_CACHED = (*_OF_LABELS, *_OF_DOMAINS, "ordered", "counts", "nbytes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +248,15 @@ class Records:
 
     def _with(self, changed: Mapping[Label, ClassRecord]) -> Records:
         table = replace(self, by_label={**self.by_label, **changed})
-        return self._keeping(table, _OF_LABELS) if len(table.by_label) == len(self.by_label) else table
+        if len(table.by_label) != len(self.by_label):
+            return table
+        ordered, counts = list(self.ordered), self.counts.copy()
+        for label, record in changed.items():
+            column = self.column_of[label]
+            ordered[column], counts[column] = record, record.count
+        vars(table).update(ordered=tuple(ordered), counts=counts)
+        same = all(record.domain == self.by_label[label].domain for label, record in changed.items())
+        return self._keeping(table, (*_OF_LABELS, *_OF_DOMAINS) if same else _OF_LABELS)
 
     def _keeping(self, table: Records, names: Iterable[str]) -> Records:
         """Return `table`, which takes over what was computed for this one under `names`: sorting takes long."""

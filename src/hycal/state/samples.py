@@ -45,7 +45,7 @@ class ClassSamples:
     def of(cls, samples: Floats) -> ClassSamples:
         """Sort the rows of `samples`; the result shares no memory with them."""
         ordered = np.ascontiguousarray(samples, dtype=np.float32)
-        order = np.argsort(_row_keys(ordered), kind="stable") if len(ordered) > 1 else np.arange(len(ordered))
+        order = np.argsort(row_keys(ordered), kind="stable") if len(ordered) > 1 else np.arange(len(ordered))
         return cls(ordered[order])
 
     @property
@@ -94,6 +94,6 @@ class ClassSamples:
         return ClassSamples(self.rows[kept])
 
 
-def _row_keys(rows: Floats) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+def row_keys(rows: Floats) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     """Return one comparable key for each row: its bytes."""
     return rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]

@@ -8,7 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.state.records import Records
+from hycal.state.samples import row_keys
 from hycal.validation import Floats
+
+_FIRST = 8  # numbers of a sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,18 @@ class Selection:
         return np.arange(len(self.rows))
 
 
+def by_first_sample(records: Records, columns: list[int]) -> list[int]:
+    """Return columns in the order of the bytes of the first sample of their classes: it does not depend on labels.
+
+    The first numbers tell nearly always all apart. Whole samples would be copied for all classes at once.
+    """
+    first = np.stack([records.ordered[column].samples.rows[0, :_FIRST] for column in columns])
+    order = np.argsort(row_keys(first), kind="stable")
+    if np.any(np.all(first[order[1:]] == first[order[:-1]], axis=1)):
+        return sorted(columns, key=lambda column: records.ordered[column].samples.rows[0].tobytes())
+    return np.array(columns)[order].tolist()
+
+
 def spread_rows(records: Records, columns: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
     """Return at most `most` samples of the classes at `columns`, spread evenly over those with two or more samples.
 
@@ -60,7 +75,7 @@ def spread(records: Records, columns: npt.NDArray[np.intp], most: int) -> Select
     counts, starts = records.counts, np.cumsum(records.counts) - records.counts
     several = [column for column in columns.tolist() if counts[column] > 1]
     if len(several) > most:
-        several.sort(key=lambda column: records.ordered[column].samples.rows[0].tobytes())
+        several = by_first_sample(records, several)
     each = max(most // max(len(several), 1), 1)
     chosen = np.array(several[:most], dtype=np.intp)
     X = [records.ordered[column].samples.rows[:each] for column in chosen.tolist()]

@@ -40,7 +40,7 @@ from hycal.algebra.covariance import directions
 from hycal.algebra.softmax import log_softmax, probabilities
 from hycal.state.changes import Changes
 from hycal.state.records import Records
-from hycal.state.selection import spread
+from hycal.state.selection import by_first_sample, spread
 from hycal.uncertainty.leave_one_out import (
     HeldOutScores,
     ScoringMethod,
@@ -54,6 +54,7 @@ from hycal.validation import Doubles
 
 _DERIVED_AGAIN = 30  # samples, where a model is derived for each
 _MEANS = 200  # class means that are scored
+_AT_ONCE = 2000  # class means that they are compared with at once
 _MANY = 300.0  # held-out samples at which a method's own temperature counts as much as the fitted one
 _LEAST_SEPARATION = 1e-3
 _NODES = ((0.0, 2 / 3), (-(3**0.5), 1 / 6), (3**0.5, 1 / 6))  # of a normal distribution, with their weights
@@ -74,15 +75,18 @@ class TemperaturePrior:
         """Return T0; 1 where class means have equal scores."""
         seen = [column for column, record in enumerate(records.ordered) if record.count]
         if len(seen) > _MEANS:
-            seen.sort(key=lambda column: records.ordered[column].samples.rows[0].tobytes())
-        means = directions(np.stack([records.ordered[column].samples.mean for column in seen]))
-        some = means[:_MEANS]
+            seen = by_first_sample(records, seen)
+        some = _mean_directions(records, seen[:_MEANS])
         margin = float(np.mean(score_margins(method, derived, some.astype(np.float32))))
         if margin <= LEAST_MARGIN:
             return 1.0
-        cosines = some @ means.T
-        cosines[np.arange(len(some)), np.arange(len(some))] = -1.0
-        separation = max(float(np.mean(1.0 - cosines.max(axis=1))), _LEAST_SEPARATION)
+        nearest = np.full(len(some), -1.0)
+        for start in range(0, len(seen), _AT_ONCE):
+            cosines = some @ _mean_directions(records, seen[start : start + _AT_ONCE]).T
+            if not start:
+                np.fill_diagonal(cosines, -1.0)  # of a class with itself
+            nearest = np.maximum(nearest, cosines.max(axis=1))
+        separation = max(float(np.mean(1.0 - nearest)), _LEAST_SEPARATION)
         shots = float(np.exp(np.mean(np.log(records.counts[seen]))))
         return float(self.level * margin * separation**self.separation * shots**self.shots)
 
@@ -126,7 +130,7 @@ class Calibration:
         fitted = fit_temperature(found, centre, prior)
         n = len(found.samples.rows)
         known = cls(_with_own(fitted, fixed, n), floor, np.empty(0), spread=_spread(fixed, n))
-        own = known.probabilities(found.scores)[found.samples.each, found.samples.own]
+        own = found.of_own(lambda scores, own: known.probabilities(scores)[own])
         margins = partial(score_margins, method, derived)
         held_out = HeldOut.of(found.samples, records, most)
         likelihood = Likelihood.of(found, held_out, fitted, (prior.strength, centre), margins)
@@ -184,6 +188,11 @@ class Calibration:
         return np.asarray(chosen)
 
 
+def _mean_directions(records: Records, columns: list[int]) -> Doubles:
+    """Return the direction of the mean of each class at `columns`."""
+    return directions(np.stack([records.ordered[column].samples.mean for column in columns]))
+
+
 def _with_own(fitted: float, fixed: float | None, held_out: int) -> float:
     """Return the temperature between the fitted one and that of the method, if it has its own."""
     return fitted if fixed is None else float(fitted * (fixed / fitted) ** _share_of_own(held_out))
@@ -220,10 +229,10 @@ def fit_temperature(found: HeldOutScores, centre: float, prior: TemperaturePrior
     samples = found.samples
     if not len(samples.rows):
         return centre
-    scores, weights = found.scores / centre, (samples.counts - 1.0) / samples.counts
+    weights = (samples.counts - 1.0) / samples.counts
 
     def loss(step: float) -> float:
-        likely = log_softmax(scores * np.exp(-step))[samples.each, samples.own]
+        likely = found.of_own(lambda scores, own: log_softmax(scores / centre * np.exp(-step))[own])
         return float(0.5 * prior.strength * step**2 - weights @ likely)
 
     return centre * float(np.exp(_smallest(loss)))

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hycal.algebra.hierarchy import Hierarchy
+from hycal.algebra.hierarchy import Hierarchy, Reals
 from hycal.algebra.hierarchy_fit import fit_hierarchy
 from hycal.algebra.hierarchy_held_out import held_out_evidence
 from hycal.algebra.hierarchy_step import hierarchy_after
@@ -56,9 +56,7 @@ class CovarianceMeasures:
         """Fit a hierarchy; return the measures, and those of held-out `samples` together, (n,)."""
         hierarchy = fit_hierarchy(records, strength=1.0, ridge=_HIERARCHY_RIDGE)
         relative = RelativeDistance.of(hierarchy, ridge=_RELATIVE_RIDGE, hierarchy_ridge=_HIERARCHY_RIDGE)
-        q, e = (part.astype(np.float64) for part in held_out_evidence(hierarchy, samples))
-        parts = [e[:, :, domain.columns] for domain in hierarchy.domains]
-        found = _measures(hierarchy, q, parts, relative.held_out(samples))
+        found = _measures(hierarchy, *held_out_evidence(hierarchy, samples), relative.held_out(samples))
         known = cls(hierarchy, relative, found.mean(axis=0), np.maximum(found.std(axis=0), _LEAST_SPREAD))
         return known, known._together(found)
 
@@ -73,8 +71,7 @@ class CovarianceMeasures:
 
     def __call__(self, X: Doubles) -> Doubles:
         """Return the measures of queries together, (n,)."""
-        q, e = zip(*(domain.evidence(X) for domain in self.hierarchy.domains), strict=True)
-        return self._together(_measures(self.hierarchy, np.stack(q, axis=1), e, self.relative(X)))
+        return self._together(_measures(self.hierarchy, *self.hierarchy.evidence(X), self.relative(X)))
 
     def _together(self, measures: Doubles) -> Doubles:
         """Return -log sum exp(-measure) over the standardised measures."""
@@ -82,7 +79,7 @@ class CovarianceMeasures:
         return together
 
 
-def _measures(hierarchy: Hierarchy, q: Doubles, e: Sequence[Doubles], relative: Doubles) -> Doubles:
+def _measures(hierarchy: Hierarchy, q: Reals, e: Sequence[Reals], relative: Doubles) -> Doubles:
     """Return the three measures."""
     log_dets, radii = zip(
         *((domain.log_det, max(domain.radius, _LEAST_SPREAD)) for domain in hierarchy.domains), strict=True

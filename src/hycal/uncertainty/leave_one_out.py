@@ -7,7 +7,7 @@ derived again without the sample: as exact as a closed form, and much slower.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from hycal.state.steps import Step
 from hycal.validation import Doubles, Floats
 
 _MOST_HELD_OUT, _LEAST_HELD_OUT = 1000, 100  # samples
+SCORES_AT_ONCE = 2**22  # numbers of 4 bytes that one part of a question makes
 _MOST_SCORES = 10_000_000  # of all held-out samples: some arrays of as many numbers are made
 
 
@@ -45,6 +46,19 @@ class HeldOutScores:
 
     samples: Selection
     scores: Doubles
+
+    def of_own(
+        self, function: Callable[[Doubles, tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]], Doubles]
+    ) -> Doubles:
+        """Return what `function` says of each sample, given scores and the entries of the samples' own classes.
+
+        Its result has one entry for each sample in the last axis. Scores of many classes are passed in parts.
+        """
+        step = max(SCORES_AT_ONCE // (2 * self.scores.shape[1]), 1)
+        parts = [slice(start, start + step) for start in range(0, max(len(self.scores), 1), step)]
+        owns = [self.samples.own[part] for part in parts]
+        found = [function(self.scores[part], (np.arange(len(own)), own)) for part, own in zip(parts, owns, strict=True)]
+        return np.concatenate(found, axis=-1)
 
     @property
     def hits(self) -> npt.NDArray[np.bool_]:
@@ -78,9 +92,11 @@ def score_held_out(method: ScoringMethod, derived: Any, records: Records, sample
 
     A class disappears with its only sample, so such samples are always scored by a model derived again.
     """
-    scores = np.full((len(samples.rows), len(records.counts)), -np.inf)
     several = np.flatnonzero(samples.counts > 1)
     fast = method.scores_without_each(derived, records, samples.at(several)) if len(several) else None
+    if fast is not None and len(several) == len(samples.rows):
+        return HeldOutScores(samples, fast.astype(np.float64, copy=False))
+    scores = np.full((len(samples.rows), len(records.counts)), -np.inf)
     if fast is not None:
         scores[several] = fast
     slow = samples.each if fast is None else np.flatnonzero(samples.counts == 1)

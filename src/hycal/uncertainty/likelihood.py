@@ -4,7 +4,8 @@ A change of samples takes some out of those that are held out, and puts others i
 the model without it. The fit minimises L(t) = strength/2 (t - log T0)^2 - sum_i w_i l_i(t) with t = log T, so that one
 Newton step from the old t leads to the new one, up to the second order of the step. A longer step than 0.05 is not
 taken: T is fitted anew. The scores of the other samples stay as they were. That holds as long as all scores keep their
-scale: T is fitted anew, too, once the median margin of sixteen samples has changed by 5%.
+scale: T is fitted anew, too, once the median margin of sixteen samples has changed by 5%. It is looked at whenever one
+sample in 1,000 has changed.
 
     symbol   field        shape    meaning (n held-out samples)
     l_i      values       (n,)     log likelihood of the class of a sample, at t
@@ -33,6 +34,8 @@ LONGEST = 0.05  # step of log T
 _MOST_NEW = 8  # samples that are scored again
 _LEAST = 1e-300  # probability
 LEAST_MARGIN = 1e-9
+_ROWS_AT_ONCE = 50  # of which all scores are in memory
+_WATCHED_AFTER = 1000  # samples, of which one has changed since margins were looked at
 _PROBES = 16  # samples whose margins are watched
 
 
@@ -110,7 +113,8 @@ class HeldOut:
 class Likelihood:
     """The likelihood of held-out samples near T. The table above describes the arrays.
 
-    `strength` is the precision of log T around log T0, `centre` is T0; `margins` are those of the `probe`.
+    `strength` is the precision of log T around log T0, `centre` is T0; `margins` are those of the `probe`, and
+    `unwatched` is how many samples changed since they were looked at.
     """
 
     held_out: HeldOut
@@ -122,6 +126,7 @@ class Likelihood:
     curvatures: Doubles
     probe: Floats
     margins: Doubles
+    unwatched: int = 0
 
     @classmethod
     def of(
@@ -138,14 +143,17 @@ class Likelihood:
         """
         samples = found.samples
         probe = samples.X[:: max(len(samples.X) // _PROBES, 1)][:_PROBES]
-        parts = _derivatives(found.scores, samples.own, temperature)
-        return cls(held_out, *prior, temperature, *parts, probe, margins(probe))
+        parts = found.of_own(lambda scores, own: _derivatives(scores, own, temperature))
+        values, slopes, curvatures = parts
+        return cls(held_out, *prior, temperature, values, slopes, curvatures, probe, margins(probe))
 
     def after(self, method: ScoringMethod, derived: Any, changes: Changes) -> Likelihood | None:
         """Return the likelihood at the temperature after a change; None if that has to be fitted anew."""
-        scale = score_margins(method, derived, self.probe) / self.margins
-        if abs(float(np.log(np.median(scale)))) > LONGEST:
-            return None
+        unwatched = self.unwatched + changes.samples
+        if _WATCHED_AFTER * unwatched > int(changes.after.counts.sum()):
+            scale, unwatched = score_margins(method, derived, self.probe) / self.margins, 0
+            if abs(float(np.log(np.median(scale)))) > LONGEST:
+                return None
         now, source = self.held_out.after(changes)
         fresh = np.flatnonzero(source < 0)
         if not len(source) or len(fresh) > _MOST_NEW:
@@ -154,7 +162,7 @@ class Likelihood:
         for place in fresh.tolist():
             one = now.sample(place, changes.after)
             scores = scores_without(method, changes.after, one, derived)[None]
-            parts[:, place] = np.ravel(_derivatives(scores, one.own, self.temperature))
+            parts[:, place] = np.ravel(_derivatives(scores, (one.each, one.own), self.temperature))
         weights = (now.counts - 1.0) / now.counts
         slope = self.strength * float(np.log(self.temperature / self.centre)) - float(weights @ parts[1])
         step = -slope / max(self.strength - float(weights @ parts[2]), self.strength)
@@ -162,7 +170,8 @@ class Likelihood:
             return None
         values, slopes = _moved(parts, step)
         temperature = self.temperature * float(np.exp(step))
-        return replace(self, held_out=now, temperature=temperature, values=values, slopes=slopes, curvatures=parts[2])
+        moved = {"values": values, "slopes": slopes, "curvatures": parts[2]}
+        return replace(self, held_out=now, temperature=temperature, unwatched=unwatched, **moved)
 
     def chances(self, temperatures: Sequence[tuple[float, float]], floor: float, classes: int) -> Doubles:
         """Return the probabilities that the samples give to their own class, averaged over temperatures, sorted."""
@@ -181,18 +190,21 @@ def _moved(parts: Doubles, step: float) -> tuple[Doubles, Doubles]:
 
 def score_margins(method: ScoringMethod, derived: Any, X: Floats) -> Doubles:
     """Return the best minus the second score of each row, (n,), at least 1e-9."""
-    best = np.partition(method.score_rows(derived, X, None), -2, axis=1)[:, -2:].astype(np.float64)
+    found = []
+    for start in range(0, max(len(X), 1), _ROWS_AT_ONCE):
+        scores = method.score_rows(derived, X[start : start + _ROWS_AT_ONCE], None)
+        found.append(np.partition(scores, -2, axis=1)[:, -2:].astype(np.float64))
+    best = np.concatenate(found)
     return np.maximum(best[:, 1] - best[:, 0], LEAST_MARGIN)
 
 
 def _derivatives(
-    scores: npt.NDArray[Any], own: npt.NDArray[np.intp], temperature: float
-) -> tuple[Doubles, Doubles, Doubles]:
-    """Return l, dl/dt and d2l/dt2 of each row of scores, (n,) each.
+    scores: npt.NDArray[Any], own: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]], temperature: float
+) -> Doubles:
+    """Return l, dl/dt and d2l/dt2 of each row of scores, (3, n); `own` are the entries of the right classes.
 
     With u = s/T and p = softmax(u): l' = E_p u - u_own, and l'' = u_own - E_p u - Var_p u.
     """
-    each = np.arange(len(scores))
     u = np.where(
         np.isfinite(scores), scores, scores.min(axis=1, where=np.isfinite(scores), initial=np.inf, keepdims=True)
     )
@@ -200,5 +212,4 @@ def _derivatives(
     p = probabilities(np.where(np.isfinite(scores), u, -np.inf))
     mean = np.einsum("nc,nc->n", p, u)
     variance = np.einsum("nc,nc->n", p, u**2) - mean**2
-    value = np.log(np.maximum(p[each, own], _LEAST))
-    return value, mean - u[each, own], u[each, own] - mean - variance
+    return np.stack([np.log(np.maximum(p[own], _LEAST)), mean - u[own], u[own] - mean - variance])

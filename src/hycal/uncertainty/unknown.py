@@ -22,7 +22,7 @@ from hycal.errors import HyCalError
 from hycal.parallel.threads import run_in_chunks
 from hycal.state.changes import Changes
 from hycal.state.records import Records
-from hycal.state.selection import Selection, spread_rows
+from hycal.state.selection import Selection, spread
 from hycal.uncertainty.covariance_measures import CovarianceMeasures
 from hycal.uncertainty.leave_one_out import held_out_limit
 from hycal.uncertainty.near_duplicates import Distinct
@@ -106,8 +106,8 @@ class Familiarity:
             raise HyCalError("No class has images yet, so no image can be called known or unknown. Learn images first.")
         distinct = Distinct.of(learned)
         records = distinct.records
-        rows = spread_rows(records, np.arange(len(records.counts)), held_out_limit(len(records.counts)))
-        known, familiarity = cls.fitted(records, Selection.of(records, rows), most=most)
+        samples = spread(records, np.arange(len(records.counts)), held_out_limit(len(records.counts)))
+        known, familiarity = cls.fitted(records, samples, most=most)
         return replace(known, held_out=np.sort(familiarity), distinct=distinct)
 
     @classmethod
@@ -151,7 +151,8 @@ class Familiarity:
                 familiarity[rows] *= 1.0 - self.share
                 familiarity[rows] += self.share * self.covariances(part)
 
-        run_in_chunks(fill, len(X), numbers_per_row=4 * len(self.similarity.means))
+        of_domains = 0 if self.covariances is None else self.covariances.hierarchy.numbers_per_row
+        run_in_chunks(fill, len(X), numbers_per_row=4 * len(self.similarity.means) + of_domains)
         return familiarity
 
     def threshold(self, error: float) -> float:
