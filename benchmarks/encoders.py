@@ -109,7 +109,7 @@ def show(encoded: Mapping[str, Mapping[str, EmbeddedDomain]], *, shots: int, dra
     """Print the table: an encoder in each row, a discipline in each column."""
     first, *_ = encoded.values()
     title = f"{shots}-shot {method}, accuracy in percent; mean and standard deviation of {draws} draws"
-    table = PrintedTable(title, "", *first, "mean", "gain")
+    table = PrintedTable(title, "encoder", *first, "mean", "gain")
     table.row("test images", *(str(len(domain.test_y)) for domain in first.values()), "", "")
     base = None
     for encoder, domains in encoded.items():
