@@ -1,4 +1,6 @@
-"""HyCal on Stanford Cars with text: its measures one by one, and the readings of the paper: python -m benchmarks.readings.
+"""HyCal on Stanford Cars with text, its measures one by one, and the readings of the paper.
+
+    python -m benchmarks.readings
 
 Accuracy in percent on 1,635 queries of 196 classes, CLIP ViT-B/32, learned from images of each class that are drawn at
 random. "Agrees" is the share of answers that are those of HyCal as it is by default.
