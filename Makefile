@@ -65,9 +65,9 @@ test-torch:  ## agreement of the torch back ends, in an environment of its own (
 	.venv-torch/$(SCRIPTS)/pip install --quiet --disable-pip-version-check --constraint tools/torch.txt --editable '.[test,torch]'
 	.venv-torch/$(SCRIPTS)/pytest -q tests/encoders/test_torch.py
 
-test-neighbours:  ## arrays and files of torch, JAX and Hugging Face `datasets`, in an environment of its own
+test-neighbours:  ## arrays and files of torch, JAX and Hugging Face `datasets`, in an environment of its own (the torch of tools/torch.txt)
 	$(PYTHON) -m venv .venv-neighbours
-	.venv-neighbours/$(SCRIPTS)/pip install --quiet --disable-pip-version-check --editable '.[test]' torch jax datasets
+	.venv-neighbours/$(SCRIPTS)/pip install --quiet --disable-pip-version-check --constraint tools/torch.txt --editable '.[test]' torch jax datasets
 	OPENBLAS_NUM_THREADS=1 .venv-neighbours/$(SCRIPTS)/pytest -q tests/test_neighbours.py
 
 test-openvino:  ## the OpenVINO back end, in an environment of its own

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import uvicorn
 
+from benchmarks.printed import PrintedTable
 from benchmarks.synthetic import many_classes, synthetic_example
 from hycal.parallel.threads import keep_one_blas_thread
 from hycal.project import Project, Space
@@ -70,9 +71,8 @@ class Watched:
         time.sleep(SECONDS_BETWEEN)
 
 
-def _line(name: str, times: list[float]) -> str:
-    middle, high = np.percentile(times, [50, 99])
-    return f"{name:45} {middle:6.0f} {high:6.0f} {max(times):6.0f}"
+def _cells(times: list[float]) -> list[str]:
+    return [f"{time:.0f}" for time in (*np.percentile(times, [50, 99]), max(times))]
 
 
 def main() -> None:
@@ -83,10 +83,8 @@ def main() -> None:
     rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
         project = many_classes(Path(folder, "m.hycal"), Space("none", None, WIDTH), classes=classes, shots=shots)
-        size = project.path.stat().st_size / 1e6
-        print(
-            f"{classes:,} classes of {shots} images, {size:.0f} MB, {os.cpu_count()} cores; {CORRECTIONS} corrections"
-        )
+        size = f"{project.path.stat().st_size / 1e6:.0f} MB"
+        title = f"{classes:,} classes of {shots} images, {size}, {os.cpu_count()} cores; {CORRECTIONS} corrections"
         service = Service(project, None)
         examples = [
             synthetic_example(rng.normal(size=WIDTH), f"new-{number}", rng) for number in range(CORRECTIONS + WARM)
@@ -106,16 +104,16 @@ def main() -> None:
                 beside.correct(url, image, number)
         server.should_exit = True
         thread.join()
-        print(f"{'milliseconds':45} {'median':>6} {'p99':>6} {'max':>6}")
-        print(_line("a correction over HTTP", alone.whole))
-        print(_line("  processor time, on all cores", alone.work))
+        table = PrintedTable(title, "milliseconds", "median", "p99", "longest")
+        table.row("from a correction to the new answer, over HTTP", *_cells(alone.whole))
         for part in ("changing", "answering"):
-            print(_line(f"  of which {part}", [one[part] for one in alone.inside]))
-        print(_line("the same while leave-one-out is computed", beside.whole))
+            table.row(f"of which {part}", *_cells([one[part] for one in alone.inside]))
+        table.row("the same while leave-one-out is computed", *_cells(beside.whole))
+        table.row("processor time of a correction, client and server", *_cells(alone.work))
         other = Project(project.path)
         began = time.perf_counter()
         other.forget(examples[0].identity)
-        print(f"a change that writes the whole file instead: {1e3 * (time.perf_counter() - began):.0f} ms")
+        table.row("a change that writes the whole file instead", f"{1e3 * (time.perf_counter() - began):.0f}", "", "")
 
 
 @contextmanager

@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.domains import data_folder
+from benchmarks.printed import PrintedTable
 from hycal.classifiers import METHODS
 from hycal.commands._output import embedding_progress
 from hycal.data.bundled import load_xd8, xd8_provenance
@@ -106,32 +106,20 @@ def answers(domain: EmbeddedDomain, *, shots: int, seed: int, method: str = "NCM
     return found
 
 
-def show(
-    encoded: Mapping[str, Mapping[str, EmbeddedDomain]], *, shots: int, draws: int, method: str, console: Console
-) -> None:
-    """Print the table: a discipline in each row, an encoder in each column."""
-    names = list(next(iter(encoded.values())))
-    table = Table("discipline", "classes", "test images", *encoded, box=None)
-    found = {
-        encoder: np.stack([accuracies(domains[name], shots=shots, draws=draws, method=method) for name in names])
-        for encoder, domains in encoded.items()
-    }
-    for row, name in enumerate(names):
-        domain = next(iter(encoded.values()))[name]
-        cells = [f"{values[row].mean():.1f} ± {values[row].std(ddof=1):.1f}" for values in found.values()]
-        table.add_row(name, str(len(domain.class_names)), str(len(domain.test_y)), *cells)
-    means = [values.mean(axis=0) for values in found.values()]
-    table.add_row("mean", "", "", *(f"{value.mean():.1f} ± {value.std(ddof=1):.1f}" for value in means))
-    for encoder, mean in zip(list(found)[1:], means[1:], strict=True):
-        gain = mean - means[0]
-        spread = f"{gain.mean():+.2f}, standard error {gain.std(ddof=1) / np.sqrt(draws):.2f} over the draws"
-        console.print(f"{encoder} above {next(iter(found))}, in the mean: {spread}", soft_wrap=True)
-    console.print(
-        f"{shots}-shot {method}, accuracy in percent on the test images; mean and standard deviation of {draws} draws "
-        "of the shots, the same for all.",
-        soft_wrap=True,
-    )
-    console.print(table)
+def show(encoded: Mapping[str, Mapping[str, EmbeddedDomain]], *, shots: int, draws: int, method: str) -> None:
+    """Print the table: an encoder in each row, a discipline in each column."""
+    first, *_ = encoded.values()
+    title = f"{shots}-shot {method}, accuracy in percent; mean and standard deviation of {draws} draws"
+    table = PrintedTable(title, "encoder", *first, "mean", "gain")
+    table.row("test images", *(str(len(domain.test_y)) for domain in first.values()), "", "")
+    base = None
+    for encoder, domains in encoded.items():
+        found = np.stack([accuracies(one, shots=shots, draws=draws, method=method) for one in domains.values()])
+        mean = found.mean(axis=0)
+        base = mean if base is None else base
+        gain, error = (mean - base).mean(), (mean - base).std(ddof=1) / np.sqrt(draws)
+        cells = [f"{values.mean():.1f} ± {values.std(ddof=1):.1f}" for values in (*found, mean)]
+        table.row(encoder, *cells, f"{gain:+.2f} (s.e. {error:.2f})" if mean is not base else "")
 
 
 def installed() -> list[str]:
@@ -162,7 +150,7 @@ def main() -> None:
         name: embed_images(sets, load_encoder(name), Console(stderr=True)) for name in arguments.encoder or installed()
     }
     encoded[xd8_provenance()["encoder"]] = {name: bundled[name] for name in sets}
-    show(encoded, shots=arguments.shots, draws=arguments.draws, method=arguments.method, console=Console())
+    show(encoded, shots=arguments.shots, draws=arguments.draws, method=arguments.method)
 
 
 if __name__ == "__main__":

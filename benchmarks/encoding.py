@@ -22,11 +22,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.domains import data_folder
 from benchmarks.embedding import Timed
 from benchmarks.encoders import answers, bundled_images, embed_images
+from benchmarks.printed import PrintedTable
 from hycal.data.bundled import load_xd8
 from hycal.data.embedded import EmbeddedDomain, in_order
 from hycal.data.samples import ImageSet
@@ -109,9 +109,10 @@ def shortened_rows(domain: EmbeddedDomain, count: int) -> EmbeddedDomain:
 def compare(
     old: Mapping[str, EmbeddedDomain], new: Mapping[str, EmbeddedDomain], *, shots: int, draws: int
 ) -> list[float]:
-    """Print the accuracy of both by discipline; return the differences in points."""
-    columns = ("discipline", "test images", "onnx", "openvino", "difference", "other answers", "cosine, mean", "least")
-    table, differences = Table(*columns, box=None), []
+    """Print the accuracy of both by discipline; return the differences in points, which have their standard error."""
+    columns = ("test images", "onnx", "openvino", "difference", "other answers", "mean cosine", "least")
+    title = f"{shots}-shot nearest class mean, accuracy in percent, mean of {draws} draws"
+    table, differences = PrintedTable(title, "discipline", *columns), []
     for name, domain in old.items():
         before, after = (
             np.stack([answers(each, shots=shots, seed=seed) for seed in range(draws)]) for each in (domain, new[name])
@@ -122,12 +123,7 @@ def compare(
         cosines = (domain.test_x * new[name].test_x).sum(axis=1)
         cells = [f"{right.mean():.2f}", f"{then.mean():.2f}", f"{difference:+.2f} ± {error:.2f}"]
         cells.append(f"{np.mean(before != after):.1%}")
-        table.add_row(name, str(len(domain.test_y)), *cells, f"{cosines.mean():.5f}", f"{cosines.min():.5f}")
-    print(
-        f"{shots}-shot nearest class mean, accuracy in percent on all test images, mean of {draws} draws of the shots; "
-        "the difference with its standard error over the draws:"
-    )
-    Console().print(table)
+        table.row(name, str(len(domain.test_y)), *cells, f"{cosines.mean():.5f}", f"{cosines.min():.5f}")
     return differences
 
 

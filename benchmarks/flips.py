@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.faults.cases import SPACE, arrivals, image, look_at_model, model
+from benchmarks.printed import PrintedTable
 from hycal import load
 from hycal.embedding import EmbeddingCache
 from hycal.errors import HyCalError
@@ -114,22 +115,19 @@ def main() -> int:
     given = [int(text) for text in sys.argv[1:]]
     times, seed = [*given, *(10_000, 0)[len(given) :]]
     chance, wrong = random.Random(seed), 0
-    print(f"{'file':22}{'flips':>8}{'refused':>9}{'without effect':>16}{'silent':>8}{'uncaught':>10}")
+    table = PrintedTable(f"{times:,} flipped bits", "file", "flips", "refused", "without effect", "silent", "uncaught")
     with tempfile.TemporaryDirectory() as room:
         found = targets(Path(room))
         for name, target in found.items():
             share = times // len(found)
             told = flip(target, share, chance)
             uncaught = sum(number for outcome, number in told.items() if outcome.startswith("uncaught"))
-            print(
-                f"{name:22}{share:>8,}{told['refused']:>9,}{told['without effect']:>16,}{told['silent']:>8,}"
-                f"{uncaught:>10,}",
-                flush=True,
-            )
+            counts = (share, told["refused"], told["without effect"], told["silent"], uncaught)
+            table.row(name, *(f"{count:,}" for count in counts))
             wrong += told["silent"] + uncaught
             for outcome in told:
                 if outcome.startswith("uncaught"):
-                    print(f"    {told[outcome]} x {outcome}")
+                    print(f"{told[outcome]} x {outcome}", file=sys.stderr)
     return 1 if wrong else 0
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from benchmarks.domains import Domain, all_queries, disciplines, missing, stream
+from benchmarks.printed import PrintedTable
 from hycal import KLDA, NCM, SLDA, FeCAM, HyCal, RanPAC
 from hycal.base import IncrementalClassifier
 from hycal.bench.metrics import interval
@@ -26,11 +27,11 @@ RICH, POOR = 8, 2
 METHODS: Mapping[str, Callable[[], IncrementalClassifier]] = {
     "NCM": NCM,
     "HyCal": lambda: HyCal(fusion="image"),
-    "HyCal mahalanobis": lambda: HyCal(fusion="image", metric="mahalanobis"),
+    "HyCal, Mahalanobis alone": lambda: HyCal(fusion="image", metric="mahalanobis"),
     "FeCAM": FeCAM,
     "SLDA": SLDA,
-    "RanPAC": lambda: RanPAC(n_components=1024),
-    "KLDA": lambda: KLDA(n_components=1024),
+    "RanPAC, 1024 features": lambda: RanPAC(n_components=1024),
+    "KLDA, 1024 features": lambda: KLDA(n_components=1024),
 }
 
 
@@ -62,38 +63,35 @@ def learned(
     return classifier
 
 
-def observe(domains: Sequence[Domain], seeds: Sequence[int], methods: Sequence[str]) -> dict[str, Gravity]:
+def observe(title: str, domains: Sequence[Domain], seeds: Sequence[int], methods: Sequence[str]) -> dict[str, Gravity]:
     """Print and return the gravity of every method, all classes having as many shots."""
     shots = dict.fromkeys((domain.name for domain in domains), RICH)
     found = {
         name: pooled([measure(learned(METHODS[name], domains, shots, seed), *all_queries(domains)) for seed in seeds])
         for name in methods
     }
-    print(f"\n{RICH} shots, {len(seeds)} seeds together. Percent; rank correlations over domains, * where p < 0.05")
     pairs = [pair for pair in CLAIMS if pair[1] != "samples per class"]  # which is the same for all
     heads = ["crossing", "captured", "drifted", "gained", "shift"]
-    heads += [f"{of}~{against.split()[-1]}({'+' if CLAIMS[of, against] > 0 else '-'})" for of, against in pairs]
-    print(f"{'':18}" + "".join(f"{head:>16}" for head in heads))
+    claims = [f"ρ {of}, {against.split()[-1]} ({'+' if CLAIMS[of, against] > 0 else '-'})" for of, against in pairs]
+    table = PrintedTable(f"{title}: {RICH} shots, {len(seeds)} seeds together, percent", "method", *heads, *claims)
     for name, one in found.items():
         means = [100 * float(np.mean([getattr(drift, key) for drift in one.drifts])) for key in heads[1:4]]
         shift = float(np.nanmean([drift.shift for drift in one.drifts]))
         cells = [f"{value:.2f}" for value in (100 * one.flow.crossing, *means)] + [f"{shift:.3f}"]
         for pair in pairs:
             relation = one.relations[pair]
-            cells.append(f"{relation.correlation:+.2f}{'*' if relation.p < 0.05 else ' '}")
-        print(f"{name:18}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
+            cells.append(f"{relation.correlation:+.2f}{'*' if relation.p < 0.05 else ''}")
+        table.row(name, *cells)
     return found
 
 
-def intervene(domains: Sequence[Domain], seeds: Sequence[int], methods: Sequence[str]) -> None:
+def intervene(title: str, domains: Sequence[Domain], seeds: Sequence[int], methods: Sequence[str]) -> None:
     """Print what changes when one domain gets more images and no other does, mean over the domains so treated."""
-    print(f"\nOne domain from {POOR} to {RICH} shots, the others at {POOR}: change in points, ± 95% over domains")
-    heads = ("it takes of others (+)", "it loses (-)", "others lose (+)")
-    print(f"{'':18}" + "".join(f"{head:>26}" for head in heads))
+    told = f"{title}: one domain from {POOR} to {RICH} shots, change in points, ± 95% over domains"
+    table = PrintedTable(told, "method", "it takes of others (+)", "it loses (-)", "others lose (+)")
     for name in methods:
         changes = np.mean([_changes(METHODS[name], domains, seed) for seed in seeds], axis=0)
-        cells = [f"{column.mean():+.3f} ± {interval(column):.3f}" for column in 100 * changes.T]
-        print(f"{name:18}" + "".join(f"{cell:>26}" for cell in cells), flush=True)
+        table.row(name, *(f"{column.mean():+.2f} ± {interval(column):.2f}" for column in 100 * changes.T))
 
 
 def _changes(method: Callable[[], IncrementalClassifier], domains: Sequence[Domain], seed: int) -> list[list[float]]:
@@ -120,18 +118,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--queries", type=int, default=500, help="of each domain of the ViT-B/32 stream")
     options = parser.parse_args()
-    data = {"The bundled disciplines, CLIP ViT-B/16": disciplines()}
+    data = {"xd8": disciplines()}
     if missing():
         print(missing())
     else:
-        data["A stream of five, CLIP ViT-B/32"] = stream(queries=options.queries)
+        data["Five sets"] = stream(queries=options.queries)
     seeds = range(options.seeds)
     for title, domains in data.items():
         print(f"\n# {title}: {len(domains)} domains, {len(all_queries(domains)[1]):,} queries")
-        found = observe(domains, seeds, options.only)
+        found = observe(title, domains, seeds, options.only)
         for name in options.only[:2]:
             print(f"\n{name}: {summary(found[name])}\n\n{markdown(sheets(found[name])[:2])}")
-        intervene(domains, seeds, options.only)
+        intervene(title, domains, seeds, options.only)
 
 
 if __name__ == "__main__":

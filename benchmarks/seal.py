@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from benchmarks.domains import Domain, all_queries, disciplines, learn_in_order, missing, stream
 from benchmarks.nodes import NOISE, SPREAD, WIDTH, noise, superclasses, unit
+from benchmarks.printed import PrintedTable
 from benchmarks.step import PARAMETERS
 from hycal import METHODS, load
 from hycal.base import IncrementalClassifier
@@ -74,8 +75,10 @@ def saved(model: IncrementalClassifier, precision: str) -> tuple[int, Incrementa
 def compare(classes: int, shots: int, methods: list[str]) -> None:
     """Print bytes and answers of each method, open and sealed."""
     domains, queries = synthetic(classes, shots)
-    print(f"{classes:,} classes of {shots} images in {WIDTH} dimensions, {_DOMAINS} domains")
-    print(f"{'method':<20}{'keeps':>9}{'open MB':>10}{'sealed MB':>11}{'ratio':>8}{'half':>8}{'difference':>12}")
+    title = f"{classes:,} classes of {shots} images in {WIDTH} dimensions, {_DOMAINS} domains"
+    table = PrintedTable(
+        title, "method", "keeps", "open MB", "sealed MB", "of the open file", "half precision", "largest change"
+    )
     for name, method in sealable(has_text=False).items():
         if methods and name not in methods:
             continue
@@ -85,42 +88,36 @@ def compare(classes: int, shots: int, methods: list[str]) -> None:
         size, loaded = saved(sealed, "single")
         half, _ = saved(sealed, "half")
         difference = float(np.abs(loaded.predict_proba(queries) - expected).max())
-        print(
-            f"{name:<20}{method.sealing.keeps:>9}{before / 1e6:10.1f}{size / 1e6:11.1f}{size / before:8.3f}"
-            f"{half / before:8.3f}{difference:12.1e}",
-            flush=True,
-        )
+        bytes_ = f"{before / 1e6:.1f}", f"{size / 1e6:.1f}", f"{size / before:.3f}", f"{half / before:.3f}"
+        table.row(name, str(method.sealing.keeps), *bytes_, f"{difference:.0e}")
 
 
 def real() -> None:
     """Print what sealing and half precision change on real embeddings."""
-    data = {"bundled disciplines": disciplines()} | ({} if missing() else {"CLIP ViT-B/32": stream(queries=1000)})
+    data = {"Bundled disciplines": disciplines()} | ({} if missing() else {"Five domains": stream(queries=1000)})
     for title, domains in data.items():
         X, y = all_queries(domains)
         text = all(domain.text is not None for domain in domains)
-        print(f"\n{title}: {sum(len(one.X) for one in domains):,} images, {len(X):,} queries")
-        print(f"{'method':<20}{'accuracy':>10}" + "".join(f"{each:>26}" for each in _COPIES))
-        print(" " * 30 + "".join(f"{'points':>8}{'changed':>9}{'p':>9}" for _ in _COPIES), flush=True)
+        told = f"{title}: {sum(len(one.X) for one in domains):,} images, {len(X):,} queries"
+        table = PrintedTable(told, "method", "accuracy", *_COPIES)
         for name, method in sealable(text).items():
             model = learn_in_order(method, domains)
             chances = model.predict_proba(X)
             right = 100.0 * float(np.mean(model.classes_[chances.argmax(axis=1)] == y))
             copies = saved(model, "half")[1], saved(model.seal(), "single")[1], saved(model.seal(), "half")[1]
-            print(
-                f"{name:<20}{right:10.2f}" + "".join(_change(copy, X, y, chances, right) for copy in copies), flush=True
-            )
+            table.row(name, f"{right:.2f}", *(_change(copy, X, y, chances, right) for copy in copies))
 
 
 _COPIES = ("open, half", "sealed", "sealed, half")
 
 
 def _change(copy: IncrementalClassifier, X: Floats, y: object, chances: Doubles, right: float) -> str:
-    """Return the accuracy, the share of changed answers in percent, and the mean change of the best probability."""
+    """Return the points gained, the share of changed answers, and the mean of the largest change of a probability."""
     found = copy.predict_proba(X)
     labels = found.argmax(axis=1)
     changed = 100.0 * float(np.mean(labels != chances.argmax(axis=1)))
     moved = float(np.abs(found - chances).max(axis=1).mean())
-    return f"{100.0 * float(np.mean(copy.classes_[labels] == y)) - right:+8.2f}{changed:8.2f}%{moved:9.1e}"
+    return f"{100.0 * float(np.mean(copy.classes_[labels] == y)) - right:+.2f}, {changed:.2f}%, {moved:.0e}"
 
 
 def write_one_shot(path: Path, classes: int) -> None:

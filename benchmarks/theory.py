@@ -17,6 +17,7 @@ from scipy.stats import spearmanr
 from benchmarks.domains import ROOT, Domain, all_queries, disciplines, missing, stream
 from benchmarks.gravity import learned
 from benchmarks.information import between, between_given, with_label
+from benchmarks.printed import PrintedTable
 from hycal import HyCal
 from hycal.algebra.bank import GaussianBank
 from hycal.algebra.fusion import FUSIONS
@@ -111,8 +112,10 @@ _COLUMNS: Mapping[str, Callable[..., float]] = {
     "L shuffled": lambda L, C, M, s, rng: with_label(rng.permutation(L), C, M),
     "M shuffled": lambda L, C, M, s, rng: with_label(L, C, rng.permutation(M)) - with_label(L, C),
     "C shuffled": lambda L, C, M, s, rng: with_label(L, rng.permutation(C), M) - with_label(L, M),
-    "I(C;M|L)": lambda L, C, M, s, rng: between_given(C, M, L),
-    "rho(C,M|L)": lambda L, C, M, s, rng: float(np.mean([spearmanr(C[v == L], M[v == L]).statistic for v in (0, 1)])),
+    "I(C;M given L)": lambda L, C, M, s, rng: between_given(C, M, L),
+    "ρ(C,M given L)": lambda L, C, M, s, rng: float(
+        np.mean([spearmanr(C[v == L], M[v == L]).statistic for v in (0, 1)])
+    ),
 }
 
 
@@ -124,30 +127,34 @@ def informed(found: Sequence[Evidence], seed: int = 0) -> dict[str, float]:
 
 def isotropic_table() -> None:
     """Print what holds, and what does not, under the paper's isotropic model."""
-    print("Isotropic model, 8,000 draws in 512 dimensions: rank correlation and information (nats)")
+    table = PrintedTable("Isotropic model, 8,000 draws in 512 dimensions", "", "rank correlation", "information (nats)")
     R, U = directions_and_norms(8000, 512, seed=0)
     lines = {"R and a coordinate of U": (R, U)}
-    for noise in (0.25, 0.5, 1.0, 2.0):
-        lines[f"C and M, |noise| = {noise} |Y|"] = noisy_pairs(8000, 512, noise=noise, seed=0)
-    lines["C and M, |noise| = 0.5 |Y|, unit X"] = noisy_pairs(8000, 512, noise=0.5, seed=0, unit=True)
+    for noise, length in {
+        0.25: "a quarter as long as Y",
+        0.5: "half as long",
+        1.0: "as long",
+        2.0: "twice as long",
+    }.items():
+        lines[f"C and M, noise {length}"] = noisy_pairs(8000, 512, noise=noise, seed=0)
+    lines["C and M, noise half as long, X of unit length"] = noisy_pairs(8000, 512, noise=0.5, seed=0, unit=True)
     for name, (one, other) in lines.items():
-        print(f"{name:38}{spearmanr(one, other).statistic:+8.2f}{between(one, other):8.2f}", flush=True)
+        table.row(name, f"{spearmanr(one, other).statistic:+.2f}", f"{between(one, other):.2f}")
 
 
 def information_table(
     title: str, domains: Sequence[Domain], shots: Sequence[int], seeds: int
 ) -> dict[int, dict[str, float]]:
     """Print the information of C, M and both; return that inside domains, normalised, by shots."""
-    print(f"\n{title}, {seeds} seeds; nats of ln 2 = 0.69")
-    print(f"{'shots, wrong class, evidence':38}" + "".join(f"{name:>12}" for name in _COLUMNS), flush=True)
+    table = PrintedTable(f"{title}, {seeds} seeds; nats of ln 2 = 0.69", "shots / wrong class / evidence", *_COLUMNS)
     kept = {}
     for count in shots:
         for against in _WRONG:
             for normalised in (False, True):
                 found = [evidence(domains, count, seed, against, normalised=normalised) for seed in range(seeds)]
                 row = informed(found)
-                name = f"{count}, {against}, {'z-scored' if normalised else 'raw'}"
-                print(f"{name:38}" + "".join(f"{value:12.3f}" for value in row.values()), flush=True)
+                name = f"{count} / {against} / {'z-scored' if normalised else 'raw'}"
+                table.row(name, *(f"{value:.3f}" for value in row.values()))
                 if normalised and against == "domain":
                     kept[count] = row
     return kept

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.printed import PrintedTable
 from fuzz.targets import TARGETS, Target
 
 MOST_MEGABYTES = 1024  # of resident memory, the interpreter and its libraries (about 150 MB) included
@@ -22,8 +23,8 @@ MOST_SECONDS = 10  # for one input
 LONGEST = 64 * 1024
 
 
-def fuzz(target: Target, seconds: int, keep: Path) -> bool:
-    """Fuzz one target; print one line; return whether it held."""
+def fuzz(target: Target, seconds: int, keep: Path, table: PrintedTable) -> bool:
+    """Fuzz one target; print one row; return whether it held."""
     with tempfile.TemporaryDirectory() as corpus:
         for number, content in enumerate(target.seeds()):
             Path(corpus, f"seed-{number}").write_bytes(content)
@@ -45,18 +46,16 @@ def fuzz(target: Target, seconds: int, keep: Path) -> bool:
         ]
         done = subprocess.run([*command, corpus], capture_output=True, text=True, errors="replace")
     log = done.stdout + done.stderr
-    figures = [_last(log, pattern) for pattern in (r"number_of_executed_units: (\d+)", r"cov: (\d+)", r"corp: (\d+)")]
-    memory = _last(log, r"peak_rss_mb: *(\d+)")
-    print(f"{target.name:10}{figures[0]:>10}{figures[1]:>10}{figures[2]:>8}{memory:>8}  {_verdict(done.returncode)}")
+    patterns = (r"number_of_executed_units: (\d+)", r"cov: (\d+)", r"corp: (\d+)", r"peak_rss_mb: *(\d+)")
+    table.row(target.name, *(_last(log, pattern) for pattern in patterns), _verdict(done.returncode))
     if done.returncode:
-        print("\n".join(log.splitlines()[-25:]))
-    sys.stdout.flush()
+        print("\n".join(log.splitlines()[-25:]), file=sys.stderr)
     return not done.returncode
 
 
 def _last(log: str, pattern: str) -> str:
     found = re.findall(pattern, log)
-    return found[-1] if found else "-"
+    return f"{int(found[-1]):,}" if found else "-"
 
 
 def _verdict(code: int) -> str:
@@ -71,8 +70,9 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=Path("fuzz-found"))
     options = parser.parse_args()
     options.keep.mkdir(exist_ok=True)
-    print(f"{'target':10}{'inputs':>10}{'coverage':>10}{'corpus':>8}{'MB':>8}", flush=True)
-    sound = [fuzz(TARGETS[name], options.seconds, options.keep) for name in options.targets or TARGETS]
+    title = f"Fuzzing, {options.seconds} seconds for each target"
+    table = PrintedTable(title, "target", "inputs", "coverage", "corpus", "peak MB", "result")
+    sound = [fuzz(TARGETS[name], options.seconds, options.keep, table) for name in options.targets or TARGETS]
     return 0 if all(sound) else 1
 
 

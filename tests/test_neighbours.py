@@ -14,6 +14,7 @@ import pytest
 from hycal import NCM, HyCal, HyCalError
 from hycal.datasets import load_features, load_xd8
 from hycal.validation import as_numpy
+from tests.support.commands import hycal
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -100,6 +101,8 @@ def test_a_file_of_torch_is_read_by_weights_only(tmp_path: Path) -> None:
     assert (found.class_names, found.test_y.tolist()) == (digit.class_names, digit.test_y.tolist())
     needs("torch").save((needs("torch").eye(6), [0, 1] * 3), tmp_path / "pair.pth")
     assert load_features(tmp_path / "pair.pth")["pair"].class_names == ("0", "1")
+    options = ("--shots", "1", "--methods", "NCM", "--seeds", "0", "--jobs", "1", "--out", tmp_path / "out")
+    assert "1 run in" in hycal("bench", "run", "--features", tmp_path / "digit.pt", *options)
 
 
 class _Exploit:

@@ -2,8 +2,8 @@
 
 The embedding is the pooled last block (320) as it is, beside the pooled head (1280) seen through a seeded random
 orthonormal projection (192), both of unit length before. The projection depends on no data: principal axes of training
-images gain 1.7 points on the disciplines they were fitted on and nothing on others (docs/reference/encoders.md has
-the table). Weights are stored as float16 and computed with in float32.
+images gain on the disciplines they were fitted on and nothing on others (docs/reference/encoders.md). Weights are
+stored as float16 and computed with in float32.
 
 Needs torch, in an environment of its own:
 

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "docs" / "data"
@@ -98,10 +99,11 @@ def keep(name: str, command: str, tables: dict[str, Table]) -> None:
 
 
 def run(command: str) -> str:
-    """Run a command, show what it prints, and return that."""
+    """Run a command in a shell with this Python, show what it prints, and return that."""
     printed = ""
-    program = [sys.executable, *shlex.split(command)[1:]]
-    with subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    shell: dict[str, Any] = {"shell": True, "cwd": ROOT, "env": {**os.environ, "PATH": path}}
+    with subprocess.Popen(command, **shell, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
             sys.stdout.write(line)
             printed += line

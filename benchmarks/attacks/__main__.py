@@ -17,6 +17,7 @@ from pathlib import Path
 
 import benchmarks.attacks
 from benchmarks.attacks.case import Case
+from benchmarks.printed import PrintedTable
 
 NUMBERS = range(1, 22)
 
@@ -29,16 +30,16 @@ def all_cases() -> list[Case]:
 
 
 def run(cases: Sequence[Case], numbers: Iterable[int]) -> bool:
-    """Run the cases with these numbers, print a line for each, and return whether every promise held."""
-    good = True
+    """Run the cases with these numbers, print a row for each, and return whether every promise held."""
+    table, good = PrintedTable("Attacks", "promise", "case", "result", "figures"), True
     for number in numbers:
         chosen = [case for case in cases if case.number == number]
         if not chosen:
-            print(f"{number:2} NOT TRIED", flush=True)
+            table.row("", str(number), "NOT TRIED", "")
         for case in chosen:
             held, figure = _attacked(case)
             good &= held
-            print(f"{number:2} {'held' if held else 'BROKEN':6} {case.promise}: {figure}", flush=True)
+            table.row(case.promise, str(number), "held" if held else "BROKEN", figure)
         good &= bool(chosen)
     return good
 

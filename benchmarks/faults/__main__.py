@@ -25,6 +25,7 @@ from benchmarks.faults.cases import CASES
 from benchmarks.faults.kills import Case, Outcome, Prepared
 from benchmarks.faults.server import kill_server
 from benchmarks.faults.sorting import kill_sorts
+from benchmarks.printed import PrintedTable
 
 
 def kill_case(case: Case, kills: int, chance: random.Random) -> list[Outcome]:
@@ -43,13 +44,13 @@ def kill_servers(kills: int, chance: random.Random) -> list[Outcome]:
     return outcomes
 
 
-def report(name: str, outcomes: Sequence[Outcome]) -> bool:
-    """Print one line of the table; return whether nothing was torn or lost."""
+def report(table: PrintedTable, name: str, outcomes: Sequence[Outcome]) -> bool:
+    """Print one row; return whether nothing was torn or lost."""
     found = Counter(outcome.found for outcome in outcomes)
     wrong = Counter(outcome.wrong for outcome in outcomes if outcome.wrong)
-    print(f"{name:28}{len(outcomes):>6}{found['old']:>8}{found['new']:>8}{wrong.total():>14}", flush=True)
+    table.row(name, *(str(count) for count in (len(outcomes), found["old"], found["new"], wrong.total())))
     for what, times in wrong.items():
-        print(f"    {times} x {what}", flush=True)
+        print(f"{times} x {what}", file=sys.stderr, flush=True)
     return not wrong
 
 
@@ -64,15 +65,18 @@ def main() -> int:
     options = parser.parse_args()
     chance = random.Random(options.seed)
     began = time.monotonic()
-    print(f"{'operation':28}{'kills':>6}{'old':>8}{'new':>8}{'torn or lost':>14}")
+    table = PrintedTable("Killed while they write", "operation", "kills", "old", "new", "torn or lost")
     cases = [case for case in CASES if options.only in case.name and options.kills]
     shares = [options.kills // len(cases) + (at < options.kills % len(cases)) for at in range(len(cases))]
-    sound = [report(case.name, kill_case(case, kills, chance)) for case, kills in zip(cases, shares, strict=True)]
-    sound.append(report("server under load", kill_servers(options.servers, chance)))
-    with tempfile.TemporaryDirectory() as room:
-        sorts = kill_sorts(options.sorts, chance, Path(room))
-    sound += [report(name, outcomes) for name, outcomes in sorts.items()]
-    print(f"{options.kills + options.servers + options.sorts} kills in {time.monotonic() - began:.0f} s")
+    sound = [report(table, one.name, kill_case(one, kills, chance)) for one, kills in zip(cases, shares, strict=True)]
+    if options.servers:
+        sound.append(report(table, "server under load", kill_servers(options.servers, chance)))
+    if options.sorts:
+        table = PrintedTable("Killed while they sort", "operation", "kills", "not finished", "finished", "wrong")
+        with tempfile.TemporaryDirectory() as room:
+            for name, outcomes in kill_sorts(options.sorts, chance, Path(room)).items():
+                sound.append(report(table, name, outcomes))
+    print(f"\n{options.kills + options.servers + options.sorts} kills in {time.monotonic() - began:.0f} s")
     return 0 if all(sound) else 1
 
 

@@ -29,6 +29,7 @@ from PIL import Image
 from benchmarks.load.clients import json_request, load, request
 from benchmarks.load.server import Served, served
 from benchmarks.load.soak import soak
+from benchmarks.printed import PrintedTable
 from benchmarks.synthetic import many_classes
 from hycal.encoders import load_encoder
 from hycal.project import Project, State
@@ -81,8 +82,8 @@ def measure(server: Served, state: State, clients: Sequence[int], seconds: float
         f"{ROWS} embeddings": [embeddings(state, ROWS)],
         "1 image": images(40),
     }
-    print(f"{'a request holds':16}{'clients':>8}{'requests/s':>12}{'p50 ms':>9}{'p99 ms':>9}", end="")
-    print(f"{'failed':>8}{'changes/s':>11}")
+    heads = ("clients", "requests/s", "p50 ms", "p99 ms", "failed", "changes/s")
+    table = PrintedTable("Requests while the model changes", "a request holds", *heads)
     changes, sound = corrections(state), True
     for name, requests in kinds.items():
         for count in clients:
@@ -91,25 +92,25 @@ def measure(server: Served, state: State, clients: Sequence[int], seconds: float
             spent = time.monotonic() - began
             failed = tally.refused + changing.refused
             sound &= not failed and bool(tally.seconds)
-            print(
-                f"{name:16}{count:>8}{len(tally.seconds) / spent:>12.1f}{tally.quantile(0.5):>9.1f}"
-                f"{tally.quantile(0.99):>9.1f}{failed:>8}{len(changing.seconds) / spent:>11.1f}",
-                flush=True,
-            )
+            figures = (len(tally.seconds) / spent, tally.quantile(0.5), tally.quantile(0.99))
+            cells = (str(count), *(f"{figure:,.1f}" for figure in figures), str(failed))
+            table.row(name, *cells, f"{len(changing.seconds) / spent:.1f}")
     return sound
 
 
 def compare(server: Served, state: State, clients: Sequence[int], seconds: float) -> None:
     """Print rows answered for each second of processor time, by the server and without one."""
-    print(f"{'a request holds':16}{'clients':>8}{'rows/s of a core':>18}{'in process':>12}{'share':>8}")
+    heads = ("in process", *(f"{count} client{'s' * (count > 1)}" for count in clients))
+    table = PrintedTable("Rows for each second of processor time", "a request holds", *heads)
     for rows in (1, 16, ROWS):
         reference = in_process(state, rows, seconds=min(1.0, seconds))
+        cells = []
         for count in clients:
             used = server.cpu_seconds
             tally, _ = asyncio.run(load(server, [embeddings(state, rows)], [], clients=count, seconds=seconds))
             own = rows * len(tally.seconds) / (server.cpu_seconds - used)
-            name = f"{rows} embedding{'s' * (rows > 1)}"
-            print(f"{name:16}{count:>8}{own:>18,.0f}{reference:>12,.0f}{own / reference:>8.0%}", flush=True)
+            cells.append(f"{own:,.0f}, {own / reference:.0%}")
+        table.row(f"{rows} embedding{'s' * (rows > 1)}", f"{reference:,.0f}", *cells)
 
 
 def in_process(state: State, rows: int, *, seconds: float) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 
 from benchmarks.load.clients import Tally, load
 from benchmarks.load.server import Served
+from benchmarks.printed import PrintedTable
 
 CLIENTS = 8
 MOST_GROWTH = 0.05  # of the memory in half an hour, at the slope of the second half
@@ -63,6 +64,7 @@ def soak(server: Served, requests: Sequence[bytes], changes: Sequence[bytes], se
     """Keep the server busy; return whether every request was answered and its memory was flat."""
     count = max(_FEWEST_SAMPLES, int(seconds / _SECONDS_PER_SAMPLE))
     samples: list[Sample] = []
+    table = PrintedTable("Memory of the server", "minutes", "requests", "MB", "threads")
     total, began = Tally(), time.monotonic()
     for _ in range(count):
         for tally in asyncio.run(load(server, requests, changes, clients=CLIENTS, seconds=seconds / count)):
@@ -70,23 +72,20 @@ def soak(server: Served, requests: Sequence[bytes], changes: Sequence[bytes], se
         spent = time.monotonic() - began
         samples.append(Sample(spent, len(total.seconds), server.megabytes, server.threads))
         if len(samples) == 1 or spent // 60 > samples[-2].seconds // 60:
-            _say(samples[-1])
+            _show(table, samples[-1])
         if total.refused:
             print(f"soak: {total.refused} requests failed")
             return False
-    _say(samples[-1])
+    _show(table, samples[-1])
     found = judged(samples)
     print(
-        f"soak: {len(total.seconds):,} requests in {samples[-1].seconds:.0f} s, none failed, {total.reopened} "
+        f"\nsoak: {len(total.seconds):,} requests in {samples[-1].seconds:.0f} s, none failed, {total.reopened} "
         f"connections reopened; second half {found.megabytes_a_minute:+.2f} MB a minute, "
         f"{found.kilobytes_a_request:+.2f} kB a request: {found.problem or 'flat'}"
     )
     return found.problem is None
 
 
-def _say(sample: Sample) -> None:
-    print(
-        f"{sample.seconds / 60:6.1f} min {sample.answered:>9,} requests {sample.megabytes:7.1f} MB "
-        f"{sample.threads:>3} threads",
-        flush=True,
-    )
+def _show(table: PrintedTable, sample: Sample) -> None:
+    minutes, megabytes = f"{sample.seconds / 60:.1f}", f"{sample.megabytes:.1f}"
+    table.row(minutes, f"{sample.answered:,}", megabytes, str(sample.threads))

@@ -20,6 +20,7 @@ from hycal.data import features as loading
 from hycal.data.embedded import EmbeddedDomain
 from hycal.data.features.tensors import check_own_numbers
 from hycal.datasets import load_features, load_xd8
+from tests.support.commands import hycal
 
 SAVED = Path(__file__).parents[1] / "golden" / "datasets-5.2"
 
@@ -120,6 +121,15 @@ def test_every_format_gives_the_same_domain(
     for part in ("train_x", "train_y", "test_x", "test_y"):
         np.testing.assert_allclose(getattr(domain, part), getattr(texture, part), atol=1e-6)
     assert NCM().fit(*domain.train).score(*domain.test) == NCM().fit(*texture.train).score(*texture.test)
+
+
+@pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__.removeprefix("write_"))
+def test_every_format_goes_through_bench_run(
+    write: Callable[[EmbeddedDomain, Path], Path], texture: EmbeddedDomain, tmp_path: Path
+) -> None:
+    options = ("--shots", "1", "--methods", "NCM", "--seeds", "0", "--jobs", "1", "--out", tmp_path / "out")
+    ran = hycal("bench", "run", "--features", write(texture, tmp_path), *options)
+    assert "1 run in" in ran and "NCM" in ran
 
 
 def test_a_folder_that_datasets_itself_saved() -> None:

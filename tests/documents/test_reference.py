@@ -30,9 +30,11 @@ def test_a_public_name_has_an_example(package, name):
         assert any(re.search(rf"\b{name}\b", line) for line in examples), f"{package} has no example of {name}"
 
 
-@pytest.mark.parametrize("tool", ["links", "reference", "tables"])
+@pytest.mark.parametrize(
+    "tool", ["tools.links", "tools.reference", "tools.tables", "benchmarks.printed", "benchmarks.perf"]
+)
 def test_the_examples_of_the_tools_run(tool):
-    done = doctest.testmod(importlib.import_module(f"tools.{tool}"))
+    done = doctest.testmod(importlib.import_module(tool))
     assert done.attempted and not done.failed
 
 
