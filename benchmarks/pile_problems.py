@@ -1,8 +1,8 @@
 """Piles for `benchmarks.pile`: images of one discipline without labels, and rivals that choose what to label.
 
 A balanced pile has 80% of the images of each class, drawn by seed. In a Zipf pile the class of rank r, by seed, has 1/r
-of the images of the first, and at least one. A person labels C images, C being the number of classes, and the model
-learns after each quarter of that. Test images are those of the discipline, about as many of each class.
+of the images of the first, and at least one. A person labels images in rounds of C/4, C being the number of classes,
+and the model learns after each. Test images are those of the discipline, about as many of each class.
 
 Two oracles know the label of every image before they choose: they take each class in turn, any image of it or its most
 typical ones. They show what a choice without labels can hope for.
@@ -90,7 +90,7 @@ Strategy = Callable[[Pile, list[int], int], list[int]]  # pile, rows labelled so
 
 
 def ours(pile: Pile, labelled: list[int], labels: int) -> list[int]:
-    """`hycal.suggest`, C images at first and then a quarter of that in each round."""
+    """`hycal.suggest`, round by round."""
     for count in _rounds(pile, labelled, labels):
         classifier = pile.learned(labelled) if labelled else None
         labelled = labelled + suggest(pile.X, count, classifier).tolist()
@@ -139,7 +139,7 @@ def core_set(pile: Pile, labelled: list[int], labels: int) -> list[int]:
 def _rounds(pile: Pile, labelled: list[int], labels: int) -> Iterator[int]:
     have = len(labelled)
     while have < labels:
-        count = min(max(1, pile.classes // 4) if have else pile.classes, labels - have)
+        count = min(max(1, pile.classes // 4), labels - have)
         yield count
         have += count
 

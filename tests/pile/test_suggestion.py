@@ -60,6 +60,19 @@ def test_the_lazy_search_finds_what_the_plain_one_finds() -> None:
     assert max(shortfalls(X, classifier.records_.stacked(), suggestion._doubt(classifier, X), picked[::-1])) > 1e-2
 
 
+def test_the_margin_counts_as_labels_come_of_classes_that_have_one() -> None:
+    X, y = pile(20, 20, 20)
+    firsts, seconds = [0, 20, 40], [1, 21]
+    alone = NCM().fit(X[firsts], y[firsts])
+    np.testing.assert_array_equal(suggestion._doubt(alone, X), 1.0)
+    chances = np.sort((more := NCM().fit(X[firsts + seconds], y[firsts + seconds])).predict_proba(X), axis=1)
+    expected = np.maximum(1.0 - (1.0 - 0.2**3) * (chances[:, -1] - chances[:, -2]), 0.3)
+    doubt = suggestion._doubt(more, X)
+    known = doubt < 1.0  # the others fit no class
+    assert known.any()
+    np.testing.assert_allclose(doubt[known], expected[known])
+
+
 def test_the_first_suggestions_cover_most_as_well() -> None:
     X, _ = pile(25, 20, 15, seed=4)
     short = shortfalls(X, np.zeros((1, WIDTH), np.float32), np.ones(len(X)), suggest(X, 10))

@@ -35,7 +35,7 @@ from hycal.validation import Doubles, Floats, check_samples, unit_queries
 ERROR = 0.05  # share of images of learned classes that may be called unknown
 _LEAST = 3  # images of a group
 _MIDDLE = 0.5  # of the way from w to b
-_CLEARLY = 0.1  # cosine by which an image points more to a group than to a learned class
+_CLEARLY = 0.2  # cosine by which an image points more to a group than to a learned class
 _DOUBTFUL = 0.4  # quantile of the familiarity of learned images; only images below it join a group
 _LINKED = 4096  # images that are joined two by two; the others join the groups of these
 _CUTS = 24

@@ -6,13 +6,19 @@ An image covers its neighbours. The coverage of a pile by a set S of labelled an
 
 and each suggestion is the image that adds most to it (greedy facility location: submodular, so within 63% of the best
 set). Labelled images cover already, so what is suggested is new, and no near-duplicate of anything labelled or
-suggested. The weight w_i is the doubt of the model about an image, 1 minus the margin of its two best classes, and 1
-where it fits no class. Without a model all weights are 1, so the first labels are typical images of the largest parts
-of the pile.
+suggested. The weight w_i is the doubt of the model about an image, and 1 where it fits no class:
+
+    w_i = 1 - (1 - g^3) (p_1 - p_2)
+
+Without a model, and as long as every label is of another class, all weights are 1, so the first labels are typical
+images of the largest parts of the pile. A model that knows few of the classes is sure of images of the others too;
+the more labels come of classes that have one already, the more its margin counts.
 
     symbol    meaning
     x         unit embeddings of the crowd: the pile, or 8,192 images of it, drawn by their weights
     T         0.3 of the mean distance of two images, 1 - |mean of x|^2
+    p_1, p_2  probabilities of the two best classes
+    g         share of the labels that are the only one of their class: the chance of a new class (Good and Turing)
 """
 
 from __future__ import annotations
@@ -31,6 +37,7 @@ from hycal.validation import Doubles, Floats, check_samples, unit_queries
 _CROWD = 8192  # images that are looked at, two by two
 _REACH = 0.3  # T, as a share of the mean distance
 _LEAST = 0.3  # weight of an image without any doubt
+_UNSEEN = 3  # power of g
 _UNKNOWN = 0.05  # error of calling an image unknown
 _AT_ONCE = 4096  # rows
 
@@ -78,11 +85,13 @@ def _doubt(classifier: IncrementalClassifier, rows: Floats) -> Doubles:
     doubt = np.ones(len(rows))
     familiarity = classifier.familiarity_
     threshold = familiarity.threshold(_UNKNOWN) if len(familiarity.held_out) else -np.inf
+    counts = classifier.counts_
+    trust = 1.0 - (np.sum(counts == 1) / counts.sum()) ** _UNSEEN
     for start in range(0, len(rows), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
         chances = np.sort(classifier.predict_proba(rows[part]), axis=1)
         if chances.shape[1] > 1:
-            doubt[part] = 1.0 - (chances[:, -1] - chances[:, -2])
+            doubt[part] = 1.0 - trust * (chances[:, -1] - chances[:, -2])
         doubt[part][rejected(familiarity(rows[part]), threshold)] = 1.0
     return np.maximum(doubt, _LEAST)
 

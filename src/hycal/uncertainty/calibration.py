@@ -128,8 +128,8 @@ class Calibration:
             return cls(fixed, floor, np.empty(0))
         centre = prior.centre(method, derived, records)
         fitted = fit_temperature(found, centre, prior)
-        n = len(found.samples.rows)
-        known = cls(_with_own(fitted, fixed, n), floor, np.empty(0), spread=_spread(fixed, n))
+        judged = len(found.samples.rows)
+        known = cls(_with_own(fitted, fixed, judged), floor, np.empty(0), spread=_spread(fixed, judged))
         own = found.of_own(lambda scores, own: known.probabilities(scores)[own])
         margins = partial(score_margins, method, derived)
         held_out = HeldOut.of(found.samples, records, most)
@@ -145,8 +145,9 @@ class Calibration:
         found = self.likelihood.after(method, derived, changes)
         if found is None:
             return None
-        n = len(found.values)
-        known = replace(self, temperature=_with_own(found.temperature, fixed, n), floor=floor, spread=_spread(fixed, n))
+        judged = len(found.values)
+        temperature = _with_own(found.temperature, fixed, judged)
+        known = replace(self, temperature=temperature, floor=floor, spread=_spread(fixed, judged))
         own = found.chances(known.temperatures, floor, len(records.counts))
         return replace(known, own=own, likelihood=found)
 
