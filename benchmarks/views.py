@@ -39,7 +39,6 @@ MODELS: Mapping[str, tuple[str, ...]] = {
     "built-in": ("builtin",),
     "DINOv2-S": ("dinov2-s",),
     "CLIP + built-in": (CLIP, "builtin"),
-    "CLIP + DINOv2-S": (CLIP, "dinov2-s"),
     "CLIP + built-in + DINOv2-S": (CLIP, "builtin", "dinov2-s"),
     "CLIP + noise": (CLIP, NOISE),
 }
