@@ -23,6 +23,7 @@ import numpy.typing as npt
 from benchmarks.domains import Domain, learn_in_order
 from benchmarks.hierarchical_streams import SEEDS, CellCache
 from hycal import HierarchicalHyCal
+from hycal.base import IncrementalClassifier
 from hycal.bench.domains import read_domain
 from hycal.bench.metrics import calibration_error
 from hycal.bench.sampling import draw_samples
@@ -114,11 +115,12 @@ def measured(views: Views, names: Sequence[str], column: str, seed: int) -> list
         chances.append(found.max(axis=1))
     weights = model.view_weights_.ravel().tolist() if len(names) > 1 else []
     error = calibration_error(np.concatenate(chances), np.concatenate(hits))
-    found = [100.0 * float(np.mean(hit)) for hit in hits]
-    return [seconds, error, optimum(model, asked) if len(names) > 1 else float(np.mean(found)), *found, *weights]
+    accuracies = [100.0 * float(np.mean(hit)) for hit in hits]
+    best = optimum(model, asked) if len(names) > 1 else float(np.mean(accuracies))
+    return [seconds, error, best, *accuracies, *weights]
 
 
-def optimum(model: HierarchicalHyCal, asked: Sequence[Domain]) -> float:
+def optimum(model: IncrementalClassifier, asked: Sequence[Domain]) -> float:
     """Return the mean accuracy with weights of views that make the queries themselves most likely: a bound."""
     derived, hits = model.snapshot().value, []
     for number, (columns, domain) in enumerate(zip(derived.groups.columns, asked, strict=True)):
