@@ -305,7 +305,7 @@ class Service:
 
     def _follow_space(self) -> None:
         """Embed by the encoder of the model as it is now, which may have got or lost a view."""
-        if self.state.space != self._space:
+        if (space := self.state.space) is not self._space and space != self._space:
             with self._changing:
                 self._use(*encoder_if_any(self.state))
 
