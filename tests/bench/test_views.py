@@ -8,11 +8,12 @@ from hycal import HyCalError
 from hycal.bench.domains import load_domains
 from hycal.bench.methods import parse_variant
 from hycal.bench.settings import load_setting, read_setting
+from hycal.encoders.catalog import find_parts
 
 
 def test_a_setting_names_its_views() -> None:
     setting = load_setting("xd8-balanced-two-views")
-    assert dict(setting.views) == {"clip-vit-b16-w8": 512, "builtin": 512}
+    assert list(setting.views) == ["builtin", "clip-vit-b16-w8"]
     assert setting.domains == load_setting("xd8-balanced").domains
     domains = load_domains(setting)
     assert {domain.train_x.shape[1] for domain in domains.values()} == {1024}
@@ -20,6 +21,13 @@ def test_a_setting_names_its_views() -> None:
     assert "views" not in parse_variant("NCM").parameters(load_setting("xd8-balanced"), text=False)
     assert parse_variant("NCM").why_not(setting, text=False) == ""
     assert "takes one encoder" in parse_variant("RanPAC").why_not(setting, text=False)
+
+
+def test_views_stand_in_the_order_of_their_names() -> None:
+    """As encoders that are joined by "+" do, so that embedded folders and bundled rows have the same columns."""
+    text = 'title = "mine"\nlike = "xd8-balanced"\n\n[views]\nclip-vit-b16-w8 = 512\nbuiltin = 512\n'
+    mine, packaged = read_setting("mine", text), load_setting("xd8-balanced-two-views")
+    assert list(mine.views) == list(packaged.views) == [spec.name for spec in find_parts("clip-vit-b16-w8+builtin")]
 
 
 def test_widths_that_do_not_fit_are_named() -> None:

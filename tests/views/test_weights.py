@@ -44,3 +44,15 @@ def test_weights_go_to_the_view_that_proves_something_in_its_domain() -> None:
     groups = DomainColumns.of(np.array(["a"] * 3 + ["b"] * 3))
     found = ViewWeights.fit(groups, np.zeros((2, 0, 2)), np.empty(0, np.intp), inside)
     assert found.classes[0, 0] > 5.0 * found.classes[0, 1] and found.classes[1, 1] > 5.0 * found.classes[1, 0]
+
+
+def test_views_that_say_the_same_keep_their_weight_and_noise_loses_it() -> None:
+    rng, n = np.random.default_rng(2), 60
+    place = rng.integers(3, size=n)
+    told, noise = rng.normal(size=(2, n, 3))
+    told[np.arange(n), place] += 6.0
+    alone = DomainColumns.of(np.array(["a"] * 3))
+    for views, least in ((np.stack([told, told]), 0.2), (np.stack([told, noise]), 0.0)):
+        W = log_softmax(views.reshape(-1, 3)).reshape(2, n, 3)
+        found = ViewWeights.fit(alone, np.zeros((2, 0, 1)), np.empty(0, np.intp), [(W, place)]).classes[0]
+        assert found[0] > 0.2 and (found[1] > least if least else found[1] < 0.1)

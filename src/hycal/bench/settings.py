@@ -7,7 +7,7 @@ A setting is data: one TOML file in `hycal/bench/settings`, or any file of the s
                again, as the released code does; "all-available" takes each image once
     sampling   "own": every (setting, seed, domain) has its generator; "released": the released code's draws
     like       another setting: its entries are used where this one has none, and its images are drawn
-    [views]    encoders and the widths of their unit vectors, side by side in a row in this order; else there is one
+    [views]    encoders and the widths of their unit vectors, side by side in a row, by name; else there is one
     tests      "every-step": all domains learned so far are tested after each step; "last-step": all in the end alone
     [orders]              other orders of learning, by name; the order of the file is called "default"
     [parameters.METHOD]   parameters of a method in this setting
@@ -207,6 +207,7 @@ def read_setting(name: str, text: str) -> Setting:
     check_form(f"Setting {name!r}", content, SETTING_FORM)
     listed = tuple(domain for entry in content.pop("domains") for domain in _domains_of(name, entry))
     orders = {key: tuple(value) for key, value in content.pop("orders", {}).items()}
+    content["views"] = dict(sorted(content.get("views", {}).items()))  # as encoders joined by "+" are
     setting = Setting(name=name, domains=listed, orders=orders, seeds=tuple(content.pop("seeds")), **content)
     _check(setting)
     return setting

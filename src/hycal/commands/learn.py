@@ -37,7 +37,8 @@ from hycal.commands._output import (
     working,
 )
 from hycal.embedding.sources import ImageFile
-from hycal.encoders.catalog import augmented_name
+from hycal.encoders.catalog import JOINED_BY, augmented_name
+from hycal.encoders.combined import present_parts
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.project import Project, Receipt
@@ -190,11 +191,11 @@ def _learn(
     if not embedded.examples:
         reason = embedded.skipped[0]
         raise HyCalError(f"None of the {len(images)} files can be used. The first: {reason.name}: {reason.reason}.")
-    ready = time.monotonic()
+    ready, used = time.monotonic(), JOINED_BY.join(part.name for part in present_parts(loaded))
     receipt = learner.learn(embedded.labelled([image.label for image in images]))
     print_line(
         console,
-        f"{plural(embedded.encoded, 'file')} embedded with {loaded.name} in {ready - began:.1f} s, "
+        f"{plural(embedded.encoded, 'file')} embedded with {used} in {ready - began:.1f} s, "
         f"{len(embedded.examples) - embedded.encoded:,} embedded before, learned in {time.monotonic() - ready:.2f} s",
     )
     return replace(receipt, skipped=(*embedded.skipped, *receipt.skipped))

@@ -141,13 +141,13 @@ class Service:
 
     def receive(self, uploads: Sequence[Upload]) -> list[SentImage]:
         """Embed images and keep them for later requests. An image that cannot be used has its problem instead."""
+        self._follow_space()  # `hycal views` may have changed the model
         most, recent = self.limits.image_bytes, self.recent
         sources = [_UploadSource(str(number), upload.content, most) for number, upload in enumerate(uploads)]
         names = [visible(upload.name)[-LONGEST_NAME:] for upload in uploads]
         embedded = self._learner.embed(sources, names=names, most_pixels=self.limits.image_pixels, preparing=isolated())
-        recent.put(embedded.examples.values())  # of the same encoder
-        problems = {int(item.name): item.reason for item in embedded.skipped}
-        found = embedded.examples
+        found, problems = embedded.examples, {int(item.name): item.reason for item in embedded.skipped}
+        recent.put(found.values())  # of the same encoder
         return [SentImage(name, found.get(number), problems.get(number)) for number, name in enumerate(names)]
 
     def sent_image(self, identity: str) -> SentImage:
@@ -261,18 +261,21 @@ class Service:
 
     def undo(self, *, only_if: str | None = None) -> Receipt:
         """Take the last change back; if `only_if` is given, only from the model of that hash."""
-        return self._follow(self.project.undo(only_if=only_if))
+        receipt = self.project.undo(only_if=only_if)
+        self._follow_space()
+        return receipt
 
     def redo(self, *, only_if: str | None = None) -> Receipt:
         """Make the change again that the last undo took back; if `only_if` is given, only on the model of that hash."""
-        return self._follow(self.project.redo(only_if=only_if))
-
-    def _follow(self, receipt: Receipt) -> Receipt:
-        """Embed by the encoder of the model as it is after a change, which may have got or lost a view."""
-        if self.project.state.space != self._space:
-            with self._changing:
-                self._use(*encoder_if_any(self.project.state))
+        receipt = self.project.redo(only_if=only_if)
+        self._follow_space()
         return receipt
+
+    def _follow_space(self) -> None:
+        """Embed by the encoder of the model as it is now, which may have got or lost a view."""
+        if (space := self.state.space) is not self._space and space != self._space:
+            with self._changing:
+                self._use(*encoder_if_any(self.state))
 
     def change_method(self, method: str) -> Receipt:
         """Change the method: of a new project its first one, of any other with undo."""
@@ -292,9 +295,8 @@ class Service:
         return receipt
 
     def _start(self, empty: State) -> Receipt:
-        before = self.state.hash
+        before, what = self.state.hash, f"{type(empty.classifier).__name__} on {empty.space.name}"
         self.project.start_from(empty)
-        what = f"{type(empty.classifier).__name__} on {empty.space.name}"
         return Receipt("start", what, before, empty.hash, {}, undoable=False)
 
     def try_method(self, state: State, method: str) -> Trial:

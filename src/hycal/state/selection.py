@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +40,12 @@ class Selection:
         stacked, own = records.stacked(), np.repeat(np.arange(len(records.counts)), records.counts)
         rows = np.arange(len(own)) if rows is None else rows
         return cls(rows, stacked[rows], own[rows], records.counts[own[rows]])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Selection]) -> Selection:
+        """Select the samples of all `parts`, one after the other."""
+        names = "rows", "X", "own", "counts"
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
     def at(self, positions: npt.NDArray[np.intp]) -> Selection:
         """Select the samples at `positions` of this selection."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.state.records import Records
-from hycal.state.selection import Selection, spread_rows
+from hycal.state.selection import Selection, spread
 from hycal.state.snapshot import Snapshot
 from hycal.uncertainty.calibration import calibrated_temperature
 from hycal.uncertainty.leave_one_out import HeldOutScores, leaves_out_quickly, score_held_out
@@ -53,10 +53,6 @@ class View:
     value: Any
     temperature: float = 1.0
 
-    @cached_property
-    def _everything(self) -> Selection:
-        return Selection.of(self.table)
-
     def scores(self, X: Floats) -> npt.NDArray[Any]:
         """Return the scores of rows that have the view, (n, C_v)."""
         return np.asarray(self.method.score_rows(self.value, unit_queries(X[:, self.part]), None))
@@ -67,13 +63,18 @@ class View:
         scores: str = self.method.onnx_scores(graph, rows, snapshot)
         return graph.node("Div", scores, graph.number(self.temperature))
 
+    def _own(self, samples: Selection, places: npt.NDArray[np.intp]) -> Selection:
+        """Return samples of all views, which have this one, as those of its table."""
+        own = np.searchsorted(self.columns, samples.own)
+        return Selection(places[samples.rows], samples.X[:, self.part], own, self.table.counts[own])
+
     def held_out(self, samples: Selection, places: npt.NDArray[np.intp]) -> HeldOutScores:
         """Return the scores of learned samples, each by the model of the view without it.
 
         A class that has no other sample in the view is unknown: its score is NaN. `places` has the position of each
         sample of all views in the table of this one.
         """
-        own = self._everything.at(places[samples.rows])
+        own = self._own(samples, places)
         several, alone = np.flatnonzero(own.counts > 1), np.flatnonzero(own.counts == 1)
         scores = np.empty((len(own.rows), len(self.columns)))
         if len(several):
@@ -88,7 +89,7 @@ class View:
     ) -> Doubles:
         """Return the same for the classes of the domain of all `samples`, at `columns` of the table of all views."""
         inside = np.flatnonzero(np.isin(self.columns, columns))
-        own = self._everything.at(places[samples.rows])
+        own = self._own(samples, places)
         scores = np.full((len(own.rows), len(columns)), np.nan)
         known = np.searchsorted(columns, self.columns[inside])
         several = np.flatnonzero(own.counts > 1)
@@ -120,9 +121,11 @@ class ViewModels:
     @cached_property
     def places(self) -> tuple[npt.NDArray[np.intp], ...]:
         """For each view, the position of every sample of `records` in the table of the view, if it is there, (N,)."""
-        stacked = self.records.stacked()
+        samples = [record.samples.rows for record in self.records.ordered]
         return tuple(
-            np.zeros(0, np.intp) if view is None else np.cumsum(stacked[:, view.part].any(axis=1)) - 1
+            np.zeros(0, np.intp)
+            if view is None
+            else np.cumsum(np.concatenate([rows[:, view.part].any(axis=1) for rows in samples])) - 1
             for view in self.views
         )
 
@@ -135,14 +138,14 @@ class ViewModels:
     def sharpened(self) -> ViewWeights:
         """The weights for queries, whose classes have one sample more than those of a sample that is left out.
 
-        A sample differs from the mean of K others by 1 + 1/K times the variance of its class, and evidence counts by
-        the inverse of that. From K - 1 samples to K, weights grow by K^2/(K^2 - 1).
+        A sample differs from the mean of K others by 1 + 1/K times the variance of its class, so a sample more makes
+        evidence sharper. Weights grow by 1 + 1/(2K), which suits training embeddings held back for development.
         """
         gains = []
         for columns in self.groups.columns:
             counts = self.records.counts[columns]
             K = float(counts[counts > 1].mean()) if (counts > 1).any() else np.inf
-            gains.append(1.0 / (1.0 - 1.0 / K**2))
+            gains.append(1.0 + 0.5 / K)
         return self.weights.scaled(np.array(gains))
 
     def scores(self, X: Floats) -> Doubles:
@@ -215,10 +218,8 @@ def leave_out_quickly(views: Iterable[View | None]) -> bool:
     """Whether held-out scores of all views have a closed form, or take a few models."""
     for view in views:
         if view is not None:
-            rows = spread_rows(view.table, np.arange(len(view.columns)), 1)
-            if len(rows) and not leaves_out_quickly(
-                view.method, view.value, view.table, Selection.of(view.table, rows)
-            ):
+            one = spread(view.table, np.arange(len(view.columns)), 1)
+            if len(one.rows) and not leaves_out_quickly(view.method, view.value, view.table, one):
                 return False
     return True
 
@@ -227,8 +228,7 @@ def fit_models(records: Records, groups: DomainColumns, views: tuple[View | None
     """Return the models with temperatures and weights that suit held-out samples."""
     even = ViewModels(records, groups, views, ViewWeights.even(groups, len(views)))
     most, most_of_domain = _held_out(groups, views)
-    everything = Selection.of(records)
-    samples = everything.at(np.concatenate([spread_rows(records, each, most_of_domain) for each in groups.columns]))
+    samples = Selection.joined([spread(records, each, most_of_domain) for each in groups.columns])
     has = even.present(samples.X)
     found = even.held_out_by_view(samples, has)
     calibrated = [
@@ -237,7 +237,7 @@ def fit_models(records: Records, groups: DomainColumns, views: tuple[View | None
     model = replace(even, views=tuple(calibrated))
     D, _ = model.evidence(has, _scores(found))
     full = model.full(has)
-    inside = [model.inside(everything.at(spread_rows(records, each, most)), each) for each in groups.columns]
+    inside = [model.inside(spread(records, each, most), each) for each in groups.columns]
     return replace(model, weights=ViewWeights.fit(groups, D[:, full], samples.own[full], inside))
 
 

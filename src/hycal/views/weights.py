@@ -163,7 +163,8 @@ class ViewWeights:
 def _proven(E: Doubles, own: npt.NDArray[np.intp], even: Doubles) -> Doubles:
     """Return weights of views, (V,), each reduced where the view proves little.
 
-    A view without which held-out samples are g nats less likely keeps the share g/(g + 2) of its weight.
+    A view without which held-out samples are g nats less likely keeps a share in proportion to g/(g + 2); that which
+    proves most keeps its weight, since views that agree prove nothing beside each other.
     """
     weights = fit_weights(E, own, Penalty(even, _SHARED))
 
@@ -174,7 +175,8 @@ def _proven(E: Doubles, own: npt.NDArray[np.intp], even: Doubles) -> Doubles:
     gains = np.array(
         [max(whole - likelihood(np.where(np.arange(len(E)) == view, 0.0, weights)), 0.0) for view in range(len(E))]
     )
-    return np.maximum(weights * gains / (gains + _NATS), _LEAST_OF_ALL)
+    shares = (gains + _LEAST_OF_ALL) / (gains + _NATS)
+    return np.maximum(weights * shares / shares.max(), _LEAST_OF_ALL)
 
 
 def _renormalised(weights: Doubles, present: npt.NDArray[np.bool_]) -> Doubles:
