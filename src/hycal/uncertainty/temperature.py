@@ -70,15 +70,15 @@ class _Loss:
         right = scores[np.arange(len(self.own)), self.own]
         return float(self._ones @ (np.log(totals) - right)) + self.penalty.value(w), P
 
-    def newton_step(self, w: Doubles, P: Doubles) -> Doubles:
-        """Return the inverse Hessian times the gradient at w."""
+    def newton_step(self, w: Doubles, P: Doubles) -> tuple[Doubles, float]:
+        """Return the inverse Hessian times the gradient at w, and what that step is expected to gain."""
         PE = P * self.E
         means = PE.sum(axis=2)
         right = self.E[:, np.arange(len(self.own)), self.own]
         slope = (means - right) @ self._ones + self.penalty.slope(w)
         squares = np.einsum("inc,jnc->ij", PE, self.E, optimize=True)
         step: Doubles = np.linalg.solve(squares - means @ means.T + self.penalty.curvature(), slope)
-        return step
+        return step, 0.5 * float(slope @ step)
 
     @cached_property
     def _ones(self) -> Doubles:
@@ -115,7 +115,9 @@ def fit_weights(
     loss, w = _Loss(E, own, penalty), penalty.centre.copy() if start is None else start
     value, P = loss(w)
     for _ in range(_MOST_STEPS):
-        step = loss.newton_step(w, P)
+        step, expected = loss.newton_step(w, P)
+        if expected <= _CONVERGED * (1.0 + abs(value)):
+            break
         for halvings in range(_MOST_HALVINGS):
             tried = np.maximum(w - step * 0.5**halvings, _SMALLEST * penalty.centre)
             tried_value, tried_P = loss(tried)
