@@ -38,8 +38,7 @@ from hycal.commands._output import (
 )
 from hycal.embedding.sources import ImageFile
 from hycal.encoders.catalog import JOINED_BY, augmented_name
-from hycal.encoders.combined import present_parts
-from hycal.encoders.encoder import Encoder
+from hycal.encoders.encoder import Encoder, present_parts
 from hycal.errors import HyCalError
 from hycal.project import Project, Receipt
 from hycal.project.inputs import LabelledImage, LeftOut, count_by_class, doubts, to_learn
