@@ -124,11 +124,12 @@ def main() -> None:
 
 
 def _print_table(files: Mapping[str, Sequence[Path]], commit: str | None) -> None:
+    from benchmarks.printed import PrintedTable
     from tools.commits import ROOT, source_at
 
     names = ["accuracy", "ECE", "by domain", "farthest"]
     older = [f"{name} at {commit}" for name in names] + ["ECE: difference"] if commit else []
-    print("### Large problems\n\n" + _line(["", *names, *older]) + "\n" + _line(["---"] * (1 + len(names + older))))
+    table = PrintedTable("Large problems", "setting", *names, *older)
     for setting, paths in files.items():
         now = _answer(paths, ROOT / "src")
         cells = _cells(now)
@@ -137,7 +138,7 @@ def _print_table(files: Mapping[str, Sequence[Path]], commit: str | None) -> Non
                 before = _answer(paths, source)
             mean, error = _difference(now, before)
             cells += [*_cells(before), f"{mean:+.2f} ± {error:.2f}"]
-        print(_line([setting, *cells]), flush=True)
+        table.row(setting, *cells)
 
 
 def _cells(answers: Sequence[Answers]) -> list[str]:
@@ -148,10 +149,6 @@ def _cells(answers: Sequence[Answers]) -> list[str]:
     farthest = max(mean_gaps, key=lambda name: abs(mean_gaps[name]))
     values = [one.accuracy() for one in answers], [one.error() for one in answers], distances
     return [*(f"{np.mean(each):.2f}" for each in values), f"{farthest} {mean_gaps[farthest]:+.1f}"]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 if __name__ == "__main__":

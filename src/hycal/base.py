@@ -203,11 +203,10 @@ class IncrementalClassifier(Viewed, Sealable, Method):
     def predict_proba(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> Doubles:
         """Return class probabilities, shape (n, C), calibrated on held-out training samples and on small problems.
 
-        They are the softmax of `decision_function` divided by `temperature_`; of a method with a temperature of its own
-        (`fixed_temperature`), the average over temperatures around it. A share of 1/(2 (n + 1)), with n the number of
-        learned samples, is spread evenly over the classes: n samples cannot show that there are no errors.
-        The first call holds out up to 1,000 samples, of more than 10,000 classes fewer, or 30 where a method has no
-        closed form for that.
+        They are the softmax of `decision_function` divided by `temperature_`, or an average over temperatures around it
+        (`hycal.uncertainty.calibration`). A share of 1/(2 (n + 1)), with n the number of learned samples, is spread
+        evenly over the classes: n samples cannot show that there are no errors. The first call holds out up to 1,000
+        samples, of more than 10,000 classes fewer, or 30 where a method has no closed form for that.
         """
         snapshot = self.snapshot()
         return calibration_of(self.scorer, snapshot).probabilities(self._answer(snapshot, X, classes)[0])

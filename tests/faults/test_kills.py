@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.commands import run_python
+from tools.tables import printed_tables
 
 # What the harness must catch: a writer that replaces nothing in one step.
 CARELESS = """
@@ -30,7 +31,7 @@ print(Prepared.of(careless, Path(sys.argv[1])).killed(AtTime(0.05)))
 def test_old_or_new_and_whole_at_any_moment() -> None:
     done = run_python("-m", "benchmarks.faults", "--kills", 16, "--servers", 2, "--sorts", 12)
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = [line.split()[-4:] for line in done.stdout.splitlines()[1:-1]]
+    rows = [row[1:] for _, table in printed_tables(done.stdout) for row in table.rows]
     kills, old, new, wrong = (sum(int(row[column]) for row in rows) for column in range(4))
     assert kills == 30 == old + new and wrong == 0
     assert old and new, "the kills fall before and after the moment that counts"

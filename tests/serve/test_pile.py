@@ -59,7 +59,7 @@ def colours(count: int = 8) -> dict[str, str]:
 
 
 def embedded(client) -> dict:
-    for _ in range(500):
+    for _ in range(3000):
         status = client.get("/api/pile").json()
         if status["embedded"] + status["skipped"] == status["total"]:
             return status
