@@ -91,7 +91,7 @@ WITHOUT: Mapping[str, Callable[[], Any]] = {
     "identity: a half": lambda: _replaced(identity_share=lambda records, ridge: ridge),
     "without shrinking of means": lambda: _hierarchy(_plain_means),
     "without fitted weights": lambda: _replaced(fit_weights=_fixed),
-    "one temperature": lambda: patch.object(calibration, "_spread", lambda fixed, held_out: 0.0),
+    "one temperature": lambda: patch.object(calibration, "_deviation", lambda fixed, held_out: 0.0),
     "left-out samples stay in B": lambda: patch.object(hierarchy_held_out, "posterior_without", _posterior_with),
 }
 #: The same by what W0 is worth: W_g = W0, and W_g of the domain's samples with hardly any W0.

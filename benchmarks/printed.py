@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hycal.escaping import markdown_cell
+
 _NAME = 20  # width of the names of most rows
 
 
@@ -26,5 +28,6 @@ class PrintedTable:
 
     def row(self, name: str, *cells: str) -> None:
         """Print a row: its name, and as many cells as there are other columns."""
-        padded = [cell.rjust(width) for cell, width in zip(cells, self._widths[1:], strict=True)]
-        print("| " + " | ".join([name.ljust(self._widths[0]), *padded]) + " |", flush=True)
+        first, *others = (markdown_cell(cell) for cell in (name, *cells))
+        padded = [cell.rjust(width) for cell, width in zip(others, self._widths[1:], strict=True)]
+        print("| " + " | ".join([first.ljust(self._widths[0]), *padded]) + " |", flush=True)

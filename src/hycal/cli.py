@@ -99,7 +99,7 @@ def _search_garbage_rarely() -> None:
 
 
 def _prepare_streams() -> None:
-    """Write what an encoding lacks as escapes, and give a closed stream its number, so that no other file gets it."""
+    """Escape what the encoding of a stream lacks; open closed ones on the null device: files must not get their numbers."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -15,7 +15,7 @@ DOCUMENTS = [*tables.documents(), ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"
 RENDERED = re.compile(r"<!-- table: (?!end).*?<!-- table: end -->", re.DOTALL)
 FIGURE = re.compile(r"(?<![\w.,])(?:\d+\.\d+(?![\w.]*\.\d)|\d{1,3}(?:,\d{3})+(?![\d,]))")
 DIGITS = 3  # of a number that two measurements hardly have in common; zeros at the end of a round number do not count
-BY_HAND = {"discrepancies.md", "scale.md", "views.md"}
+BY_HAND = {"discrepancies.md"}
 SHARED = 2  # figures that sentences of two documents have in common by more than chance; in rows and one document, 3
 
 

@@ -86,8 +86,10 @@ def test_undo_of_a_view_changes_what_embeds_images(tmp_path, monkeypatch):
         return encoder_called(state.space.name), ""
 
     monkeypatch.setattr("hycal.serve.service.encoder_if_any", loaded)
+    wide = [e.row.tolist() for e in service.state.examples]  # the view was added elsewhere
+    assert client.post("/api/classify-embeddings", json={"rows": wide}).status_code == 200 and service.width == 60
     answer = client.post("/api/classify", files=files(picture("red", 8))).json()["answers"][0]
-    assert answer["candidates"][0]["label"] == "colour/red" and service.width == 60  # the view was added elsewhere
+    assert answer["candidates"][0]["label"] == "colour/red"
     undone = client.post("/api/undo").json()
     assert undone["after"] == alone and undone["info"]["views"] == {} and service.width == 48
     redone = client.post("/api/redo").json()

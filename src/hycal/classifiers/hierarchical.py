@@ -30,7 +30,7 @@ from hycal.estimator import Interval, StrOptions
 from hycal.export.onnx_hierarchy import hierarchical_scores
 from hycal.parallel.threads import map_parallel, one_blas_thread, run_in_chunks
 from hycal.state.records import Records
-from hycal.state.selection import Selection, spread_rows
+from hycal.state.selection import Selection, spread
 from hycal.state.snapshot import Snapshot
 from hycal.validation import Doubles, Floats
 from hycal.views.scorer import VIEWS
@@ -147,7 +147,7 @@ class HierarchicalHyCal(SealedHierarchy):
 
     def _held_out_likelihood(self, fit: Posterior, records: Records) -> float:
         """Return the log likelihood of held-out samples of all classes."""
-        samples = Selection.of(records, spread_rows(records, np.arange(len(records.counts)), HELD_OUT))
+        samples = spread(records, np.arange(len(records.counts)), HELD_OUT)
         return float(np.sum(self.scores_without_each(fit, records, samples)[samples.each, samples.own]))
 
     def _posterior(self, records: Records, domain_of: npt.NDArray[np.intp]) -> Posterior:

@@ -52,7 +52,7 @@ class SealedHierarchy(IncrementalClassifier):
         return SealPlan(kept, keys, own, weights, {"domain": np.array([kept.weights.domain])})
 
     def check_sealed(self, table: SealedRecords) -> None:
-        """Refuse weights of another number of kinds, and such as no fit can give."""
+        """Refuse weights of another number of kinds, and weights that no fit can give."""
         super().check_sealed(table)
         if len(table.numbers.get("domain", ())) != 1 or any(len(each) != len(KINDS) for each in table.weights.values()):
             raise HyCalError("It has no weight of domains, or weights of evidence that do not fit the method.")

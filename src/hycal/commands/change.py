@@ -19,7 +19,7 @@ from hycal.project.sealed import describe, seal
 from hycal.project.state import HistoryEntry, change_title, last_redoable, last_undoable, undo_empties
 
 _SHORTEST_CHANGE = 8
-_CHANGE_HELP = "Only if this was the last {what}: its name in its receipt (--json), or the hash after 'model after'."
+_CHANGE_HELP = "Only if this was the last {what}: its name in its receipt (--json), or the hash of the model after it."
 
 
 @report_errors
@@ -169,7 +169,7 @@ def seal_command(
     half: Annotated[bool, typer.Option("--half", help="Round numbers to half precision: half the bytes.")] = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Write a copy to share: it answers as the model does, and holds no image, no name of a file and no history.
+    """Write a copy to share: it answers as the model or nearly so, and holds no image, no file name, no history.
 
     Classes keep how many images they had, their mean, and what the method needs of their spread. The copy learns,
     forgets classes and merges. What needs single images, such as undo or another method, only the model itself can do.

@@ -1,4 +1,4 @@
-"""Rewrites of published ONNX graphs, which may end in something else than an embedding, or quantise too much.
+"""Rewrites of published ONNX graphs, which may end in something else than an embedding, or round activations to 8 bits.
 
 Each returns a copy, without the nodes and tensors that are no longer needed. `keep_output`, `class_token` and
 `patch_mean` choose the value that is the embedding: one of the outputs, or a token of a vision transformer.

@@ -23,8 +23,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
 
 from hycal.base import IncrementalClassifier
 from hycal.pile.distances import canonical_order
@@ -115,7 +113,7 @@ def _new_groups(rows: Floats, classifier: IncrementalClassifier, error: float) -
     space = _LearnedSpace.of(classifier.records_.seen, rows[strange].mean(axis=0, dtype=np.float64))
     linked = _some(strange)
     z = space(rows[linked])
-    cut = fcluster(_linkage(z), space.cut, "distance")
+    cut = _cut(_linkage(z), space.cut)
     new = _means(z, cut)
     if not len(new):
         return groups
@@ -136,7 +134,7 @@ def _all_groups(rows: Floats) -> Groups:
     linked = _some(np.arange(len(rows)))
     tree = _linkage(z[linked])
     heights = np.unique(np.quantile(tree[:, 2], np.linspace(0.0, 1.0, _CUTS)))
-    cuts = [_means(z[linked], fcluster(tree, height, "distance")) for height in heights[:-1]]
+    cuts = [_means(z[linked], _cut(tree, height)) for height in heights[:-1]]
     wide = [means for means in cuts if len(means) > 1]
     if not wide:
         return np.zeros(len(rows), np.intp)
@@ -201,8 +199,18 @@ def _linkage(z: Doubles) -> Doubles:
     """Return the tree of average linkage of directions; a row without a direction is at distance 1 from all."""
     distance = np.maximum(1.0 - z @ z.T, 0.0)
     np.fill_diagonal(distance, 0.0)
+    from scipy.cluster.hierarchy import linkage  # takes longer to import than help to show
+    from scipy.spatial.distance import squareform
+
     tree: Doubles = linkage(squareform(distance, checks=False), "average")
     return tree
+
+
+def _cut(tree: Doubles, height: float) -> npt.NDArray[np.intp]:
+    """Return the group of each leaf of a tree that is cut at a height, from 1."""
+    from scipy.cluster.hierarchy import fcluster
+
+    return np.asarray(fcluster(tree, height, "distance"), dtype=np.intp)
 
 
 def _middle(white: Sequence[Doubles], means: Doubles) -> float:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
@@ -84,6 +82,9 @@ def duplicates(rows: Floats, *, distance: float | None = None, pictures: Floats 
     same = _first_of_group(groups_within(pictures, _SAME_PICTURE))
     stranger = 1.0 - np.einsum("nd,nd->n", rows, rows[same]) > _STRANGERS * mean_distance(rows)
     same[stranger] = np.flatnonzero(stranger)
+    from scipy.sparse import coo_array  # takes longer to import than help to show
+    from scipy.sparse.csgraph import connected_components
+
     each = np.arange(len(rows))
     pairs = coo_array((np.ones(2 * len(rows)), (np.tile(each, 2), np.concatenate([first, same]))), (len(rows),) * 2)
     return _parts(connected_components(pairs, directed=False)[1].astype(np.intp))

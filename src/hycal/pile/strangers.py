@@ -46,7 +46,7 @@ def chance_learned(familiarity: Doubles, held_out: Doubles) -> Doubles:
     >>> bool(mixed[:50].mean() > 0.8), bool(mixed[50:].mean() < 0.2)
     (True, True)
     """
-    if len(held_out) < 2 or not _less_familiar(familiarity, held_out):
+    if not len(familiarity) or len(held_out) < 2 or not _less_familiar(familiarity, held_out):
         return np.ones(len(familiarity))
     u = _shares_below(familiarity, held_out)
     level = float(np.mean(u > _LEVEL)) / (1.0 - _LEVEL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from hycal.embedding.decoding import MOST_PIXELS, Thumbnails
 from hycal.embedding.pipeline import embed
@@ -43,9 +43,11 @@ class Learner:
 
     project: Project
     encoder: Encoder | None
+    _: KW_ONLY
     why_no_encoder: str = ""
     on_encoded: Callable[[int], None] = lambda images: None
-    _encoding: threading.Lock = field(default_factory=threading.Lock)  # one batch at a time: it uses every core
+    # One batch at a time: it uses every core.
+    _encoding: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def embed(
         self,

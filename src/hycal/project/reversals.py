@@ -34,7 +34,7 @@ def undo(state: State, *, expected: str | None = None, when: str = "") -> Change
     if state.sealed:
         refuse("undo a change")
     if entry is None or entry.undo is None:
-        raise HyCalError("There is nothing to undo: no change was made yet, or the undo data is gone.")
+        raise HyCalError("There is nothing to undo: no change was made, all were undone, or the undo data is gone.")
     _check_expected(entry, expected, "undo")
     _check_data(state, entry.undo)
     earlier = state.with_classes(

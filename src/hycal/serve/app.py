@@ -46,7 +46,7 @@ def make_app(service: Service, access: Access | None = None, *, label_studio: La
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         threading.Thread(target=service.warm, name="hycal-warming", daemon=True).start()
-        with compacting(service.project):
+        with compacting(service.project, look=service.follow_space):
             yield
         app.state.desk.stop()
 
@@ -174,11 +174,14 @@ _HANDLERS: Mapping[Any, Callable[[Request, Any], Awaitable[Response]]] = {
 
 
 @contextlib.contextmanager
-def compacting(project: Project, *, seconds: float = SECONDS_OF_QUIET) -> Iterator[None]:
+def compacting(
+    project: Project, *, look: Callable[[], object] | None = None, seconds: float = SECONDS_OF_QUIET
+) -> Iterator[None]:
     """Let changes move from the journal into the model file, in a thread while the block runs, and at its end.
 
     It happens when the model has not changed for some seconds, and when the journal is long. The same thread looks at
-    the file every time: what another program forgot for good leaves the memory also if nobody asks.
+    the file every time, by `look` if there is one: what another program forgot for good leaves the memory also if
+    nobody asks.
     """
     ending = threading.Event()
 
@@ -186,7 +189,7 @@ def compacting(project: Project, *, seconds: float = SECONDS_OF_QUIET) -> Iterat
         last = project.state.version  # the state itself would hold images that are forgotten meanwhile
         while not ending.wait(seconds):
             with contextlib.suppress(HyCalError, OSError):  # the next request reports it
-                project.current()
+                (look or project.current)()
             if project.state.version == last or project.waiting >= MANY_CHANGES:
                 _compact(project)
             last = project.state.version

@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -63,9 +63,10 @@ class Batcher(Generic[Q, A]):
 
     answer: Callable[[Sequence[Q]], Sequence[A | Exception]]
     thread: Executor  # of one thread
+    _: KW_ONLY
     weigh: Callable[[Q], int]  # the weight of a question
     most: int  # the largest weight of one batch; a heavier question is a batch of its own
-    _waiting: deque[tuple[Q, Future[A]]] = field(default_factory=deque)
+    _waiting: deque[tuple[Q, Future[A]]] = field(default_factory=deque, init=False, repr=False)
 
     async def __call__(self, question: Q) -> A:
         """Return the answer to `question`."""

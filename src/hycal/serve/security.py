@@ -96,7 +96,7 @@ class Guard:
     """An ASGI application that checks each request, and passes it on to another application.
 
     `most_bytes` returns the largest body of a request, from its path and its media type. `most_held` are the bytes of
-    all bodies that are received or answered at the same time, `most_requests` the requests that are.
+    all bodies that are received or answered at the same time, `most_requests` is how many requests are.
     """
 
     def __init__(

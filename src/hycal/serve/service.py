@@ -19,7 +19,7 @@ from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
 from hycal.escaping import visible
 from hycal.parallel.threads import one_blas_thread
-from hycal.project import Arrival, Example, Project, ReadOnlyProject, Receipt, State
+from hycal.project import Arrival, Example, Project, ReadOnlyProject, Receipt, Space, State
 from hycal.project.advice import Advice, advise
 from hycal.project.answers import Answer, Ranking, answer, class_map, find_unknown, rank
 from hycal.project.encoder import encoder_if_any, encoder_space
@@ -106,7 +106,7 @@ class Service:
         self.pile = pile or ImagePile(limits=most)
         self.read_only = isinstance(project, ReadOnlyProject)
         self.on_encoded: Callable[[int], None] = lambda images: None
-        self._use(encoder, why_no_encoder)
+        self._use(encoder, why_no_encoder, project.current().space)
         self._changing = threading.Lock()  # no image is learned while the encoder is replaced
         self._trying = threading.Lock()  # one method at a time is tried: it may take minutes
         #: Advice on a model; None if it has fewer than two classes, is sealed, or it would take too long.
@@ -118,16 +118,20 @@ class Service:
         self.on_drop: list[Callable[[set[bytes]], None]] = []  # called with images that were forgotten for good
         project.on_loss = self._drop
 
-    def _use(self, encoder: Encoder | None, why_none: str = "") -> None:
-        """Embed by `encoder` from now on; what another one embedded is dropped."""
+    def _use(self, encoder: Encoder | None, why_none: str, space: Space) -> None:
+        """Embed by `encoder`, into `space`, from now on; what another one embedded is dropped."""
         self.encoder = encoder
-        self._space = self.project.current().space
-        self.width = self._space.dimension  # numbers of an embedding
+        self._space = space
         self._learner = Learner(
             self.project, encoder, why_no_encoder=why_none, on_encoded=lambda images: self.on_encoded(images)
         )
         self.recent = RecentImages(self.limits.tray)  # last: `receive` takes the tray first, then the learner
         self.pile.use(self._learner)
+
+    @property
+    def width(self) -> int:
+        """Numbers of an embedding of the model as it is now."""
+        return self.state.space.dimension
 
     @property
     def has_text(self) -> bool:
@@ -141,7 +145,7 @@ class Service:
 
     def receive(self, uploads: Sequence[Upload]) -> list[SentImage]:
         """Embed images and keep them for later requests. An image that cannot be used has its problem instead."""
-        self._follow_space()  # `hycal views` may have changed the model
+        self.follow_space()  # `hycal views` may have changed the model
         most, recent = self.limits.image_bytes, self.recent
         sources = [_UploadSource(str(number), upload.content, most) for number, upload in enumerate(uploads)]
         names = [visible(upload.name)[-LONGEST_NAME:] for upload in uploads]
@@ -262,20 +266,22 @@ class Service:
     def undo(self, *, only_if: str | None = None) -> Receipt:
         """Take the last change back; if `only_if` is given, only from the model of that hash."""
         receipt = self.project.undo(only_if=only_if)
-        self._follow_space()
+        self.follow_space()
         return receipt
 
     def redo(self, *, only_if: str | None = None) -> Receipt:
         """Make the change again that the last undo took back; if `only_if` is given, only on the model of that hash."""
         receipt = self.project.redo(only_if=only_if)
-        self._follow_space()
+        self.follow_space()
         return receipt
 
-    def _follow_space(self) -> None:
+    def follow_space(self) -> None:
         """Embed by the encoder of the model as it is now, which may have got or lost a view."""
         if (space := self.state.space) is not self._space and space != self._space:
             with self._changing:
-                self._use(*encoder_if_any(self.state))
+                state = self.state
+                if state.space != self._space:  # no other thread was first
+                    self._use(*encoder_if_any(state), state.space)
 
     def change_method(self, method: str) -> Receipt:
         """Change the method: of a new project its first one, of any other with undo."""
@@ -291,7 +297,7 @@ class Service:
         encoder = load_encoder(name)
         with self._changing:
             receipt = self._start(empty_state(encoder_space(encoder), has_text=encoder.has_text, method=method))
-            self._use(encoder)
+            self._use(encoder, "", self.state.space)
         return receipt
 
     def _start(self, empty: State) -> Receipt:

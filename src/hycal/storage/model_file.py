@@ -172,7 +172,9 @@ def _opened(source: Path) -> tuple[dict[str, Any], bytes, dict[str, npt.NDArray[
     """Return the manifest, the header and the arrays of a file."""
     if not source.is_file():
         folder = f" {source} is a folder." if source.is_dir() else ""
-        raise ModelFileError(f"There is no model file at {source}.{folder} Check the path; `save` makes one.")
+        raise ModelFileError(
+            f"There is no model file at {source}.{folder} Check the path; `hycal learn` and `save()` make one."
+        )
     try:
         with source.open("rb") as opened, safe_open(str(source), framework="numpy") as file:
             if not os.path.samestat(os.fstat(opened.fileno()), source.stat()):

@@ -11,9 +11,9 @@ embeddings of the bundled disciplines by `python -m benchmarks.small_prior`; the
 A method whose scores are log probabilities has a temperature of its own, to which log T goes as n^2/(n^2 + 300^2), with
 n held-out samples: it was fitted to many samples, and so to more than one number can mend. Where nothing is held out
 and scores use the text of every class, that temperature is used as it is: the small problems have no texts. It was
-fitted to learned images, and new ones may differ from them in ways that no held-out sample shows. So log T is taken to
-deviate from it as it does from log T0 in the small problems, and probabilities are averaged over T: three temperatures,
-by the Gauss-Hermite rule.
+fitted to learned images, and new ones may differ from them in ways that no held-out sample shows. So, as far as
+held-out samples stand behind it, log T is taken to deviate from it as it does from log T0 in the small problems, and
+probabilities are averaged over T: three temperatures, by the Gauss-Hermite rule.
 
 No number of right answers makes an error impossible. After n in a row, Jeffreys' estimate of the error is
 1/(2 (n + 1)): this share of every answer is spread evenly over the classes, with n the number of learned samples.
@@ -23,7 +23,7 @@ No number of right answers makes an error impossible. After n in a row, Jeffreys
     separation  scalar  1 - the cosine of a class mean to the nearest other, averaged over classes
     K           scalar  samples of a class: the geometric mean
     floor       scalar  1/(2 (n + 1))
-    spread      scalar  standard deviation of log T; 0 where T is the fitted one
+    deviation   scalar  standard deviation of log T; 0 where T is the fitted one, or nothing is held out
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Calibration:
         The probabilities, sorted; empty where nothing can be held out.
     likelihood : Likelihood or None
         What lets the temperature follow a change; None where nothing is held out, or samples are not kept.
-    spread : float
+    deviation : float
         Standard deviation of log T, over which probabilities are averaged.
     """
 
@@ -113,7 +113,7 @@ class Calibration:
     floor: float
     own: Doubles
     likelihood: Likelihood | None = None
-    spread: float = 0.0
+    deviation: float = 0.0
 
     @classmethod
     def of(cls, method: ScoringMethod, derived: Any, records: Records, fixed: float | None = None) -> Calibration:
@@ -129,8 +129,8 @@ class Calibration:
         centre = prior.centre(method, derived, records)
         fitted = fit_temperature(found, centre, prior)
         judged = len(found.samples.rows)
-        known = cls(_with_own(fitted, fixed, judged), floor, np.empty(0), spread=_spread(fixed, judged))
-        own = found.of_own(lambda scores, own: known.probabilities(scores)[own])
+        known = cls(_with_own(fitted, fixed, judged), floor, np.empty(0), deviation=_deviation(fixed, judged))
+        own = found.of_own(lambda scores, entries: known.probabilities(scores)[entries])
         margins = partial(score_margins, method, derived)
         held_out = HeldOut.of(found.samples, records, most)
         likelihood = Likelihood.of(found, held_out, fitted, (prior.strength, centre), margins)
@@ -147,21 +147,21 @@ class Calibration:
             return None
         judged = len(found.values)
         temperature = _with_own(found.temperature, fixed, judged)
-        known = replace(self, temperature=temperature, floor=floor, spread=_spread(fixed, judged))
+        known = replace(self, temperature=temperature, floor=floor, deviation=_deviation(fixed, judged))
         own = found.chances(known.temperatures, floor, len(records.counts))
         return replace(known, own=own, likelihood=found)
 
     @classmethod
     def known(cls, temperature: float, own: Doubles, records: Records, fixed: float | None) -> Calibration:
         """Return a calibration that was fitted before, with the floor of as many samples as there are now."""
-        return cls(temperature, _floor(int(records.counts.sum())), own, spread=_spread(fixed, len(own)))
+        return cls(temperature, _floor(int(records.counts.sum())), own, deviation=_deviation(fixed, len(own)))
 
     @property
     def temperatures(self) -> tuple[tuple[float, float], ...]:
         """The temperatures over which probabilities are averaged, with their weights."""
-        if not self.spread:
+        if not self.deviation:
             return ((self.temperature, 1.0),)
-        return tuple((self.temperature * float(np.exp(node * self.spread)), weight) for node, weight in _NODES)
+        return tuple((self.temperature * float(np.exp(node * self.deviation)), weight) for node, weight in _NODES)
 
     def probabilities(self, scores: npt.NDArray[Any]) -> Doubles:
         """Return the probabilities of scores, (n, C)."""
@@ -199,9 +199,9 @@ def _with_own(fitted: float, fixed: float | None, held_out: int) -> float:
     return fitted if fixed is None else float(fitted * (fixed / fitted) ** _share_of_own(held_out))
 
 
-def _spread(fixed: float | None, held_out: int) -> float:
+def _deviation(fixed: float | None, held_out: int) -> float:
     """Return the standard deviation of log T: that of the prior, as far as the temperature is the method's own."""
-    return 0.0 if fixed is None else _share_of_own(held_out) / float(np.sqrt(TemperaturePrior.strength))
+    return 0.0 if fixed is None or not held_out else _share_of_own(held_out) / float(np.sqrt(TemperaturePrior.strength))
 
 
 def _share_of_own(held_out: int) -> float:

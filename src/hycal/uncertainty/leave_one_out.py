@@ -20,7 +20,7 @@ from hycal.state.steps import Step
 from hycal.validation import Doubles, Floats
 
 _MOST_HELD_OUT, _LEAST_HELD_OUT = 1000, 100  # samples
-SCORES_AT_ONCE = 2**22  # numbers of 4 bytes that one part of a question makes
+SCORES_AT_ONCE = 2**22  # scores that are computed at once: 16 MB in float32
 _MOST_SCORES = 10_000_000  # of all held-out samples: some arrays of as many numbers are made
 
 

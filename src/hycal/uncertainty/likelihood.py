@@ -35,7 +35,7 @@ _MOST_NEW = 8  # samples that are scored again
 _LEAST = 1e-300  # probability
 LEAST_MARGIN = 1e-9
 _ROWS_AT_ONCE = 50  # of which all scores are in memory
-_WATCHED_AFTER = 1000  # samples, of which one has changed since margins were looked at
+_WATCHED_AFTER = 1000  # margins are looked at again once one sample in so many has changed
 _PROBES = 16  # samples whose margins are watched
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hycal.state.records import ClassRecord, Records
 from hycal.state.samples import ClassSamples
-from hycal.state.selection import Selection, spread_rows
+from hycal.state.selection import Selection, spread
 from hycal.state.snapshot import Snapshot
 from hycal.uncertainty.leave_one_out import held_out_limit
 from hycal.uncertainty.near_duplicates import duplicate_groups
@@ -52,8 +52,7 @@ class ViewFamiliarity:
         weighed = zip(models.views, models.weights.shared, strict=True)
         views = [(view, weight) for view, weight in weighed if view is not None and view.table.counts.any()]
         parts, weights = tuple(view.part for view, _ in views), np.array([weight for _, weight in views])
-        rows = spread_rows(records, np.arange(len(records.counts)), held_out_limit(len(records.counts)))
-        samples = Selection.of(records, rows)
+        samples = spread(records, np.arange(len(records.counts)), held_out_limit(len(records.counts)))
         tables = [records.view(part) for part in parts]
         usable = np.flatnonzero(_in_every_view(records, tables, parts, samples))
         chosen = samples.at(usable if len(usable) > 1 else usable[:0])
@@ -63,8 +62,8 @@ class ViewFamiliarity:
             one, own = Familiarity.fitted(table.seen, Selection.of(table.seen, places[chosen.rows]))
             known.append(one)
             found += weight * own
-        spread = max(float(found.std(ddof=1)), _LEAST_SPREAD) if len(found) > 1 else 1.0
-        return cls(parts, tuple(known), weights / weights.sum(), spread, np.sort(found / spread))
+        deviation = max(float(found.std(ddof=1)), _LEAST_SPREAD) if len(found) > 1 else 1.0
+        return cls(parts, tuple(known), weights / weights.sum(), deviation, np.sort(found / deviation))
 
     def __call__(self, X: Floats) -> Doubles:
         """Return the familiarity of queries: 0 is that of a typical sample, -1 one standard deviation less."""

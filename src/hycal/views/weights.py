@@ -35,9 +35,9 @@ from hycal.validation import Doubles
 
 _SHARED = 1.0  # nats: twice the penalty for doubling the weight of a view in all domains
 _OWN = 3.0  # nats: the same for the weight in one domain
-_NATS = 2.0  # that a view has to prove on all held-out samples to keep half of its weight
+_NATS = 2.0  # what a view proves on all held-out samples where its share g/(g + 2) is one half
 _LEAST = 0.01  # weight in all domains that a weight in one domain is shrunk towards
-_LEAST_OF_ALL = 1e-6  # weight: the sum of those that are present is never zero
+_LEAST_OF_ALL = 1e-6  # weight, and nats that a view proves: no sum of those that are present is zero
 _NONE = -1e4  # evidence of a class that does not exist
 
 HeldOutInside = tuple[Doubles, npt.NDArray[np.intp]]
