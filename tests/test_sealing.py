@@ -371,6 +371,21 @@ def test_weights_that_no_fit_gives_are_refused(tmp_path, name, weight):
         load(tmp_path / "model")
 
 
+@pytest.mark.parametrize(
+    "name, place, value",
+    [("calibration", 0, 5e-324), ("calibration", 0, 1e300), ("calibration", -1, 1.5), ("familiarity", 1, 5e-324)],
+)
+def test_numbers_that_no_calibration_gives_are_refused(tmp_path, name, place, value):
+    def forge(manifest, tensors):
+        tensors[f"sealed.number.{name}"] = numbers = tensors[f"sealed.number.{name}"].copy()
+        numbers[place] = value
+
+    learned("SLDA", FIRST).seal().save(tmp_path / "model")
+    rewrite(tmp_path / "model", forge)
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "model")
+
+
 def test_weights_of_another_method_are_refused(tmp_path):
     learned("HierarchicalHyCal", FIRST).seal().save(tmp_path / "model")
     rewrite(tmp_path / "model", lambda m, t: t.update({"sealed.weights": t["sealed.weights"][:, :2]}))

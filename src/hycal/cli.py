@@ -99,7 +99,7 @@ def _search_garbage_rarely() -> None:
 
 
 def _prepare_streams() -> None:
-    """Escape what the encoding of a stream lacks; open closed ones on the null device: files must not get their numbers."""
+    """Escape what the encoding of a stream lacks; open closed ones on the null device: no file may get their number."""
     for number in range(3):
         try:
             os.fstat(number)

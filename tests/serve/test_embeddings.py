@@ -179,7 +179,7 @@ def test_rows_are_counted_up_to_the_limits():
 def test_small_bodies_of_many_rows_never_reach_the_parser(tmp_path, monkeypatch, body):
     monkeypatch.setattr("hycal.serve.embeddings.parse_json", lambda *given: pytest.fail("parsed"))
     service = new_service(tmp_path / "m.hycal", rows=2)
-    service.width = 2
+    monkeypatch.setattr(type(service), "width", 2)
     with client_of(service) as client:
         assert client.post("/api/classify-embeddings", content=body).status_code == 400
         assert client.post("/api/classify-embeddings?top=1", content=body).status_code == 400

@@ -206,11 +206,11 @@ def _linkage(z: Doubles) -> Doubles:
     return tree
 
 
-def _cut(tree: Doubles, height: float) -> npt.NDArray[np.intp]:
+def _cut(tree: Doubles, height: float) -> npt.NDArray[np.int32]:
     """Return the group of each leaf of a tree that is cut at a height, from 1."""
     from scipy.cluster.hierarchy import fcluster
 
-    return np.asarray(fcluster(tree, height, "distance"), dtype=np.intp)
+    return np.asarray(fcluster(tree, height, "distance"))
 
 
 def _middle(white: Sequence[Doubles], means: Doubles) -> float:

@@ -130,8 +130,8 @@ class Service:
 
     @property
     def width(self) -> int:
-        """Numbers of an embedding of the model as it is now."""
-        return self.state.space.dimension
+        """Numbers of an embedding of the model as it was read last."""
+        return self.project.state.space.dimension
 
     @property
     def has_text(self) -> bool:

@@ -17,6 +17,7 @@ from hycal.validation import Floats, Label
 
 _NUMBER = "sealed.number."
 _MOST = 2**40  # samples of a class: sums of counts stay whole numbers
+_LEAST_SCALE = 1e-15  # of scores and familiarities
 _LONGEST = 1.001  # of a mean of unit rows, with the rounding of half precision
 
 
@@ -75,7 +76,12 @@ def sealed_records(
     expect(
         all(len(numbers.get(name, ())) >= size for name, size in least.items()), f"the numbers of {' and '.join(least)}"
     )
-    expect(float(numbers["calibration"][0]) > 0.0 and float(numbers["familiarity"][1]) > 0.0, "positive scales")
+    temperature, *chances = numbers["calibration"].tolist()
+    expect(
+        all(_LEAST_SCALE <= scale <= 1.0 / _LEAST_SCALE for scale in (temperature, float(numbers["familiarity"][1]))),
+        f"scales between {_LEAST_SCALE} and {1.0 / _LEAST_SCALE}",
+    )
+    expect(all(0.0 <= chance <= 1.0 for chance in chances), "probabilities of held-out samples")
     expect(len(numbers.get("common", (0.0,))) == 1, "one number for what is common to all classes")
     return SealedRecords(
         dict(zip(labels, classes, strict=True)),
