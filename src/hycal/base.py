@@ -191,7 +191,7 @@ class IncrementalClassifier(Viewed, Sealable, Method):
         classes : iterable of labels, optional
             Candidates; the columns follow them. All learned classes by default, in the order of `classes_`.
         """
-        return self._answer(self.snapshot(), X, classes)[0]
+        return self._answer(self.snapshot(), self.check_queries(X), classes)[0]
 
     def predict(self, X: npt.ArrayLike, classes: Iterable[Any] | None = None) -> npt.NDArray[Any]:
         """Return the best label for each query, out of `classes` if given; the first of equals."""
@@ -208,8 +208,8 @@ class IncrementalClassifier(Viewed, Sealable, Method):
         evenly over the classes: n samples cannot show that there are no errors. The first call holds out up to 1,000
         samples, of more than 10,000 classes fewer, or 30 where a method has no closed form for that.
         """
-        snapshot = self.snapshot()
-        return calibration_of(self.scorer, snapshot).probabilities(self._answer(snapshot, X, classes)[0])
+        snapshot, queries = self.snapshot(), self.check_queries(X)
+        return calibration_of(self.scorer, snapshot).probabilities(self._answer(snapshot, queries, classes)[0])
 
     def predict_set(
         self, X: npt.ArrayLike, coverage: float = 0.9, classes: Iterable[Any] | None = None
@@ -223,7 +223,7 @@ class IncrementalClassifier(Viewed, Sealable, Method):
         """
         check_share("coverage", coverage)
         snapshot = self.snapshot()
-        scores, labels = self._answer(snapshot, X, classes)
+        scores, labels = self._answer(snapshot, self.check_queries(X), classes)
         calibration = calibration_of(self.scorer, snapshot)
         sizes = calibration.sets(chances := calibration.probabilities(scores), coverage).sum(axis=1)
         return [labels[np.argsort(-row, kind="stable")[:size]] for row, size in zip(chances, sizes, strict=True)]
@@ -283,11 +283,11 @@ class IncrementalClassifier(Viewed, Sealable, Method):
         return self
 
     def _answer(
-        self, snapshot: Snapshot, X: npt.ArrayLike, classes: Iterable[Any] | None
+        self, snapshot: Snapshot, queries: Floats, classes: Iterable[Any] | None
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the scores and the labels of their columns, both of one and the same model."""
         columns = None if classes is None else snapshot.records.columns(classes)
-        scores = self.scorer.score_rows(snapshot.value, self.check_queries(X), columns)
+        scores = self.scorer.score_rows(snapshot.value, queries, columns)
         return scores, snapshot.records.classes if columns is None else snapshot.records.classes[columns]
 
     # What was learned
