@@ -128,11 +128,9 @@ def _print_discovery(name: str, values: Doubles) -> None:
 
 
 def learning(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) -> None:
-    """Print the accuracy without and with images of the pile that the model is sure of."""
-    print(
-        f"\nLearning from balanced piles, {len(seeds)} seeds: accuracy, and leave-one-out accuracy of labelled images"
-    )
-    heads = ("alone", "with pile", "LOO alone", "with pile", "chosen by LOO")
+    """Print the accuracy without and with the pile under predicted labels, and whether held-out labels tell."""
+    print(f"\nLearning from balanced piles, {len(seeds)} seeds: accuracy in %, held-out labels set right and spoiled")
+    heads = ("alone", "with pile", "set right", "spoiled", "chosen")
     _per_domain("learning", heads, learning_cells, kept, found, seeds)
 
 
