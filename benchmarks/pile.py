@@ -130,7 +130,7 @@ def _print_discovery(name: str, values: Doubles) -> None:
 def learning(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) -> None:
     """Print the accuracy without and with the pile under predicted labels, and whether held-out labels tell."""
     print(f"\nLearning from balanced piles, {len(seeds)} seeds: accuracy in %, held-out labels set right and spoiled")
-    heads = ("alone", "with pile", "set right", "spoiled", "chosen")
+    heads = ("alone", "expected", "with pile", "expected", "set right", "spoiled", "chosen")
     _per_domain("learning", heads, learning_cells, kept, found, seeds)
 
 

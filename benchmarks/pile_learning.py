@@ -31,12 +31,19 @@ def taught(one: Pile, labels: int) -> list[int]:
 
 
 def learning_cells(one: Pile, labels: int) -> list[float]:
-    """Return the accuracy without and with the pile, held-out labels set right and spoiled, and what they choose."""
+    """Return the accuracy and that expected, without and with the pile; held-out labels set right and spoiled; theirs.
+
+    The last one is the accuracy of the model that the held-out labels choose.
+    """
     rows = np.array(taught(one, labels))
     pile = np.delete(one.X, rows, axis=0)
-    before, after = (one.domain.accuracy(each) for each in _without_and_with(pile, one.X[rows], one.y[rows]))
+    alone, sharper = _without_and_with(pile, one.X[rows], one.y[rows])
+    before, after = (one.domain.accuracy(each) for each in (alone, sharper))
+    said, promised = (
+        100.0 * float(each.predict_proba(one.domain.queries).max(axis=1).mean()) for each in (alone, sharper)
+    )
     right, spoiled = _proof(pile, one.X[rows], one.y[rows])
-    return [before, after, right, spoiled, after if right > spoiled else before]
+    return [before, said, after, promised, right, spoiled, after if right > spoiled else before]
 
 
 def _without_and_with(pile: Floats, X: Floats, y: Names) -> tuple[IncrementalClassifier, IncrementalClassifier]:

@@ -19,6 +19,7 @@ from hycal.pile.moves import undo_sort
 from hycal.pile.sorting import Decision, ImageToSort, decide, new_manifest, sort_images
 from hycal.pile.strangers import chance_learned
 from tests.pile.test_suggestion import pile
+from tests.support.schemas import schema
 
 
 def image(room: Path, name: str, content: str = "", label: str = "x/cat", place: str = "sorted") -> ImageToSort:
@@ -93,6 +94,18 @@ def test_names_are_kept_numbered_where_they_meet_and_restored(tmp_path: Path, wa
     assert (tmp_path / "pile/a/1.jpg").exists() == (way != "move")
     assert undo_sort(tmp_path / "out")[1] == []
     assert tree(tmp_path) == before
+
+
+def test_the_schema_describes_the_list(tmp_path: Path) -> None:
+    form = schema("sort")
+    images = [image(tmp_path, "1.jpg"), image(tmp_path, "2.jpg", place="unsure")]
+    run(tmp_path, images, layout="coco", csv=True, sidecars=True)
+    lines = [json.loads(line) for line in (tmp_path / "out" / NAME).read_text().splitlines()]
+    for line in lines:
+        form.validate(line)
+    head, first, _ = lines
+    assert not form.is_valid({**head, "way": "burn"}) and not form.is_valid({**head, "hycal-sort": 2})
+    assert not form.is_valid({**first, "place": "lost"}) and not form.is_valid({**first, "probability": 2})
 
 
 def test_no_file_of_others_is_replaced_or_removed(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 
-import jsonschema_rs
 import pytest
 from safetensors import safe_open
 
@@ -15,8 +14,9 @@ from hycal.project.state_file import StateFile
 from hycal.testing.streams import Stream, learn
 from tests.support.data import ROOT
 from tests.support.projects import pets_and_cars
+from tests.support.schemas import schema
 
-SCHEMA = jsonschema_rs.validator_for(json.loads((ROOT / "docs" / "reference" / "manifest.schema.json").read_text()))
+SCHEMA = schema("manifest")
 STREAM = Stream.synthetic(0, shots=[[3, 2], [4]], width=8)
 GOLDEN = sorted(path for path in (ROOT / "tests" / "golden").iterdir() if path.suffix in (".safetensors", ".hycal"))
 
