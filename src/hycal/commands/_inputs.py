@@ -120,13 +120,11 @@ def embed_images(
         run = way or partial(embed, encoder=encoder)
         result = run(images, store=store, watch=watch)
     if summary is not None:
-        seconds = time.monotonic() - began
-        print_line(
-            summary,
-            f"{len(images):,} files in {seconds:.1f} s: {result.encoded:,} images encoded with {encoder.name} "
-            f"({result.encoded / seconds:.1f} images/s), {len(result.rows) - result.encoded:,} embedded before, "
-            f"{len(result.skipped):,} skipped",
-        )
+        seconds, new = time.monotonic() - began, result.encoded
+        known, rate = len(result.rows) - new, f"{new / seconds:.1f} images/s"
+        made = f"{new:,} images encoded with {encoder.name} ({rate}), {known:,} embedded before"
+        made = made if new else f"no image was encoded, {known:,} were in the cache"
+        print_line(summary, f"{len(images):,} files in {seconds:.1f} s: {made}, {len(result.skipped):,} skipped")
     return result
 
 

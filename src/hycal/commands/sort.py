@@ -49,14 +49,14 @@ def sort_command(
     error: Annotated[
         float,
         typer.Option(
-            min=0.0, max=1.0, help="Share of wrong images to expect in the class folders; the doubtful go to unsure/."
+            callback=opt.check_share,
+            help="Share of wrong images to expect in the class folders; the doubtful go to unsure/.",
         ),
     ] = 0.05,
     unknown: Annotated[
         float,
         typer.Option(
-            min=0.0,
-            max=1.0,
+            callback=opt.check_share,
             help="Share of images of learned classes that may go to unknown/ by error; 0: none goes.",
         ),
     ] = 0.05,

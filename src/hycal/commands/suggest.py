@@ -11,6 +11,7 @@ from rich.console import Console
 from hycal.commands import _options as opt
 from hycal.commands._inputs import EncoderChoice, new_project
 from hycal.commands._output import (
+    class_text,
     confirm,
     plural,
     print_json,
@@ -68,13 +69,18 @@ def suggest_command(
         print_json({"suggestions": found, "images": len(pile.files), "skipped": skipped_json(pile.skipped)})
         return
     print_skipped(pile.skipped)
-    if as_csv or out is not None:
+    if project is not None and not found:
+        known = f"{sum(key in project.state.label_of for key in pile.keys):,} of {len(pile.files):,}"
+        why = f"every image was learned ({known}), or is a near-duplicate of a learned one"
+        print_line(Console(stderr=True), f"nothing to label: {why}")
+    if as_csv or (found and out is not None):
         _give_table(found, out)
         return
+    classes = 0 if project is None else len(project.state.labels)
     for item in found:
-        guess = "" if item["guess"] is None else f": {item['guess']} {item['probability']:.1%}?"
+        guess = "" if item["guess"] is None else f": {class_text(item['guess'], item['probability'], classes)}?"
         print_line(Console(), f"{folder / item['file']}{guess}")
-    if not quiet:
+    if found and not quiet:
         print_line(Console(stderr=True), f"label these {plural(len(found), 'image')} of {len(pile.files):,} next")
 
 
@@ -108,7 +114,10 @@ def discover_command(
         list[str] | None, typer.Option("--name", metavar="GROUP=LABEL", help="Learn a group as a class: 0=bird/heron.")
     ] = None,
     most: Annotated[int, typer.Option(min=1, help="How many typical images to show of each group.")] = 5,
-    error: Annotated[float, typer.Option(help="Share of images of learned classes that may seem unknown.")] = 0.05,
+    error: Annotated[
+        float,
+        typer.Option(callback=opt.check_share, help="Share of images of learned classes that may seem unknown."),
+    ] = 0.05,
     encoder: opt.ModelEncoder = None,
     weights: opt.Weights = None,
     cache: opt.CacheFolder = None,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hycal.embedding.store import space_fingerprint
 from hycal.encoders import load_encoder
-from hycal.encoders.catalog import JOINED_BY
+from hycal.encoders.catalog import JOINED_BY, find_parts
 from hycal.encoders.encoder import CombinedEncoder, Encoder, MissingEncoder
 from hycal.encoders.loader import load_tower
 from hycal.errors import HyCalError
@@ -41,7 +41,8 @@ def encoder_of(state: State, name: str | None, weights: Path | None, *, threads:
             "`hycal encoders list` shows them."
         )
     known, asked = _parts(own), _parts(name or own)
-    if own and not asked <= known:
+    if own and name and not asked <= known:
+        find_parts(name)  # a misspelt name is no other encoder
         raise HyCalError(
             f"This model was learned with encoder {own!r}, so {name!r} cannot be used with it: their embeddings "
             f"cannot be compared. Leave --encoder out, or learn the images again into a new model."
