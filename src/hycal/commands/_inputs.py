@@ -54,6 +54,13 @@ def check_names(encoder: str | None, method: str | None) -> None:
         METHODS.find(method)
 
 
+def check_share(value: float | None) -> float | None:
+    """Refuse an option that is no share, by its name and before anything is read; 0 is left to the command."""
+    if value and not 0.0 < value < 1.0:
+        raise typer.BadParameter(f"{value:g}; expected a share between 0 and 1, such as 0.05.")
+    return value
+
+
 def model_encoder(state: State, name: str | None, weights: Path | None) -> Encoder:
     """Load the encoder of a model, and warn of each of its views that cannot be made here; see `encoder_of`."""
     from hycal.project.encoder import encoder_of

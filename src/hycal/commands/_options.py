@@ -98,14 +98,6 @@ Cluster = Annotated[
     ),
 ]
 
-
-def check_share(value: float | None) -> float | None:
-    """Refuse what is no share, with the option's name and before any work; 0 is left to the command."""
-    if value and not 0.0 < value < 1.0:
-        raise typer.BadParameter(f"{value:g}; expected a share between 0 and 1, such as 0.05.")
-    return value
-
-
 _BACKENDS: dict[str, Backend | None] = {
     "auto": None,
     "onnx": "onnx",

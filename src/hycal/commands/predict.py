@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from hycal.commands import _options as opt
-from hycal.commands._inputs import embedding_cache, model_encoder
+from hycal.commands._inputs import check_share, embedding_cache, model_encoder
 from hycal.commands._output import FOUND_SOMETHING, class_text, print_json, print_line, report_errors, working
 from hycal.errors import HyCalError
 from hycal.escaping import csv_line
@@ -32,7 +32,7 @@ def predict_command(
         typer.Option(
             "--unknown",
             metavar="ERROR",
-            callback=opt.check_share,
+            callback=check_share,
             help="Mark images that fit no learned class. ERROR is the share of known images that may be marked by "
             "mistake, 0.05 by default; 0 marks none.",
         ),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from hycal.commands import _options as opt
-from hycal.commands._inputs import EncoderChoice, new_project
+from hycal.commands._inputs import EncoderChoice, check_share, new_project
 from hycal.commands._output import (
     class_text,
     confirm,
@@ -24,12 +24,11 @@ from hycal.commands._output import (
 from hycal.commands._pile import MaybeModel, Pile, PileFolder, classifier_of, open_pile, project_at
 from hycal.errors import HyCalError
 from hycal.escaping import csv_line
-from hycal.pile.discovery import ImageGroup, describe_groups, discover
-from hycal.pile.suggestion import suggest
-from hycal.project import Project
-from hycal.project.labels import check_class_name
-from hycal.project.learner import Learner
 from hycal.storage.atomic import write_whole
+
+if TYPE_CHECKING:
+    from hycal.pile.discovery import ImageGroup
+    from hycal.project import Project
 
 
 @report_errors
@@ -56,6 +55,8 @@ def suggest_command(
 
     Example: hycal suggest photos.hycal pile --out pile/labels.csv; hycal learn photos.hycal pile/labels.csv
     """
+    from hycal.pile.suggestion import suggest  # here, so that --help does not wait for it
+
     if as_json and as_csv:
         raise HyCalError("--json and --csv exclude each other. Choose one.")
     if out is not None and out.exists():
@@ -116,7 +117,7 @@ def discover_command(
     most: Annotated[int, typer.Option(min=1, help="How many typical images to show of each group.")] = 5,
     error: Annotated[
         float,
-        typer.Option(callback=opt.check_share, help="Share of images of learned classes that may seem unknown."),
+        typer.Option(callback=check_share, help="Share of images of learned classes that may seem unknown."),
     ] = 0.05,
     encoder: opt.ModelEncoder = None,
     weights: opt.Weights = None,
@@ -135,6 +136,8 @@ def discover_command(
 
     Example: hycal discover photos.hycal pile --name 0=bird/heron --name 2=bird/gull
     """
+    from hycal.pile.discovery import describe_groups, discover
+
     wanted = _wanted(names or [])
     project = project_at(model)
     if project is None and wanted:
@@ -163,6 +166,8 @@ def discover_command(
 
 
 def _wanted(names: list[str]) -> dict[int, str]:
+    from hycal.project.labels import check_class_name
+
     found: dict[int, str] = {}
     for name in names:
         number, equals, label = name.partition("=")
@@ -177,6 +182,8 @@ def _wanted(names: list[str]) -> dict[int, str]:
 
 def _teach(project: Project, pile: Pile, groups: list[ImageGroup], wanted: dict[int, str], *, as_json: bool) -> None:
     """Learn groups as classes, in one step."""
+    from hycal.project.learner import Learner
+
     missing = [number for number in wanted if number >= len(groups)]
     if missing:
         raise HyCalError(
