@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from hycal.embedding.store import space_fingerprint
@@ -56,7 +57,7 @@ def encoder_of(
     here = {} if loaded is None else {(part.name, part.fingerprint): part for part in present_parts(loaded)}
 
     def load(part: Space) -> Encoder:
-        like = (part.fingerprint or "").partition("/")[0]  # without the version of the decoder
+        like = _fingerprint(part)
         known = here.get((part.name, like))
         return known or load_encoder(part.name or name or "", weights=weights, like=like, threads=threads)
 
@@ -66,6 +67,11 @@ def encoder_of(
         encoder = load(state.space)
     check_encoder(state, encoder)
     return encoder
+
+
+def _fingerprint(part: Space) -> str:
+    """Return the fingerprint of the encoder of a space: that of the space without the version of the decoder."""
+    return (part.fingerprint or "").partition("/")[0]
 
 
 def _parts(name: str) -> set[str]:
@@ -83,16 +89,16 @@ def _load_parts(
         )
     found: list[Encoder | MissingEncoder] = []
     for part in space.parts:
-        like = (part.fingerprint or "").partition("/")[0]
+        missing = partial(MissingEncoder, part.name, part.dimension, _fingerprint(part))
         try:
             if asked is not None and part.name.lower() not in asked:
-                found.append(MissingEncoder(part.name, part.dimension, like, "It is left out by --encoder."))
+                found.append(missing("It is left out by --encoder."))
             else:
                 found.append(load(part))
         except HyCalError as problem:
             if asked is not None:
                 raise
-            found.append(MissingEncoder(part.name, part.dimension, like, str(problem)))
+            found.append(missing(str(problem)))
     return CombinedEncoder(found)
 
 
