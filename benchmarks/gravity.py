@@ -18,7 +18,6 @@ from benchmarks.printed import PrintedTable
 from hycal import KLDA, NCM, SLDA, FeCAM, HyCal, RanPAC
 from hycal.base import IncrementalClassifier
 from hycal.bench.metrics import interval
-from hycal.escaping import markdown_cell
 from hycal.gravity import CLAIMS, DomainFlow, Gravity, domain_flow, measure, pooled
 from hycal.gravity.tables import Sheet, sheets, summary
 
@@ -35,20 +34,13 @@ METHODS: Mapping[str, Callable[[], IncrementalClassifier]] = {
 }
 
 
-def markdown(tables: Sequence[Sheet]) -> str:
-    """Return tables in Markdown."""
-
-    def line(cells: Sequence[str]) -> str:
-        return f"| {' | '.join(map(markdown_cell, cells))} |"
-
-    return "\n".join(
-        "\n".join(
-            [f"### {table.title}", "", table.note, "", line(table.head), line(["---"] * len(table.head))]
-            + [line(row) for row in table.rows]
-            + [""]
-        )
-        for table in tables
-    )
+def print_sheets(tables: Sequence[Sheet]) -> None:
+    """Print tables, each with its note."""
+    for sheet in tables:
+        table = PrintedTable(sheet.title, *sheet.head)
+        for row in sheet.rows:
+            table.row(*row)
+        print(f"\n{sheet.note}")
 
 
 def learned(
@@ -128,7 +120,8 @@ def main() -> None:
         print(f"\n# {title}: {len(domains)} domains, {len(all_queries(domains)[1]):,} queries")
         found = observe(title, domains, seeds, options.only)
         for name in options.only[:2]:
-            print(f"\n{name}: {summary(found[name])}\n\n{markdown(sheets(found[name])[:2])}")
+            print(f"\n{name}: {summary(found[name])}")
+            print_sheets(sheets(found[name])[:2])
         intervene(title, domains, seeds, options.only)
 
 

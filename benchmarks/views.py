@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from benchmarks.domains import Domain, learn_in_order
 from benchmarks.hierarchical_streams import SEEDS, CellCache
+from benchmarks.printed import PrintedTable
 from hycal import HierarchicalHyCal
 from hycal.base import IncrementalClassifier
 from hycal.bench.domains import read_domain
@@ -180,9 +181,8 @@ def accuracy(cell: npt.NDArray[np.float64], names: Sequence[str]) -> npt.NDArray
 
 def print_column(cells: Cells, models: Mapping[str, tuple[str, ...]], column: str, names: Sequence[str]) -> None:
     """Print the table of some shots, or of a setting."""
-    print(f"\n### {column}{' shots' if column.isdigit() else ''}\n")
-    print(f"| model | {' | '.join(names)} | mean | gain | to best single | ECE | time |")
-    print("|---" * (len(names) + 6) + "|")
+    title = f"{column}{' shots' if column.isdigit() else ''}"
+    table = PrintedTable(title, "model", *names, "mean", "gain", "to best single", "ECE", "time")
     base = accuracy(cells["CLIP", column], names).mean()
     for model, encoders in models.items():
         cell = cells[model, column]
@@ -190,18 +190,16 @@ def print_column(cells: Cells, models: Mapping[str, tuple[str, ...]], column: st
         singles = [cells[one, column] for one, parts in models.items() if len(parts) == 1 and parts[0] in encoders]
         best = np.max([accuracy(one, names).mean(axis=0) for one in singles], axis=0)
         ratio = cell[:, 0].sum() / sum(one[:, 0].sum() for one in singles)
-        columns = [f"{value:.1f}" for value in found.mean(axis=0)]
-        columns += [f"{found.mean():.2f}", f"{found.mean() - base:+.2f}", f"{(found.mean(axis=0) - best).min():+.1f}"]
-        columns += [f"{cell[:, 1].mean():.2f}", f"{ratio:.2f}"]
-        print(f"| {model} | {' | '.join(columns)} |")
+        means = [f"{value:.1f}" for value in found.mean(axis=0)]
+        gains = [f"{found.mean():.2f}", f"{found.mean() - base:+.2f}", f"{(found.mean(axis=0) - best).min():+.1f}"]
+        table.row(model, *means, *gains, f"{cell[:, 1].mean():.2f}", f"{ratio:.2f}")
 
 
 def print_gains(
     cells: Cells, models: Mapping[str, tuple[str, ...]], columns: Sequence[str], names: Sequence[str]
 ) -> None:
     """Print how far models of several views are above CLIP, and would be with weights fitted to the queries."""
-    print("\n### Gain over CLIP\n")
-    print(f"| model | {' | '.join(columns)} | mean |\n" + "|---" * (len(columns) + 2) + "|")
+    table = PrintedTable("Gain over CLIP", "model", *columns, "mean")
     for model in (model for model, encoders in models.items() if len(encoders) > 1):
         for what, place in ("", None), (", weights fitted to the queries", _OPTIMUM):
             gains = []
@@ -209,18 +207,18 @@ def print_gains(
                 cell = cells[model, column]
                 found = accuracy(cell, names) if place is None else cell[:, place]
                 gains.append(found.mean() - accuracy(cells["CLIP", column], names).mean())
-            print(f"| {model}{what} | {' | '.join(f'{gain:+.2f}' for gain in gains)} | {np.mean(gains):+.2f} |")
+            table.row(f"{model}{what}", *(f"{gain:+.2f}" for gain in (*gains, np.mean(gains))))
 
 
 def print_weights(
     cells: Cells, models: Mapping[str, tuple[str, ...]], columns: Sequence[str], names: Sequence[str]
 ) -> None:
     """Print the weights found, the mean of all seeds: of each view in each domain."""
-    print(f"\n### Weights of views\n\n| model | column | {' | '.join(names)} |\n" + "|---" * (len(names) + 2) + "|")
+    table = PrintedTable("Weights of views", "model", "column", *names)
     for model, parts in models.items():
         for column in columns if len(parts) > 1 else ():
             found = cells[model, column][:, _ACCURACIES + len(names) :].mean(axis=0).reshape(len(names), len(parts))
-            print(f"| {model} | {column} | {' | '.join(' / '.join(f'{w:.2f}' for w in row) for row in found)} |")
+            table.row(model, column, *(" / ".join(f"{weight:.2f}" for weight in row) for row in found))
 
 
 if __name__ == "__main__":

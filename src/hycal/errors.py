@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -45,6 +45,18 @@ class ReadOnlyError(HyCalError):
 
 class MovedOnError(HyCalError):
     """A change that was meant for a model which is not the newest any more."""
+
+
+def did_you_mean(name: str, known: Mapping[str, str]) -> str:
+    """Return the question for a misspelt name, "" if nothing is written like it; `known` has names by lower case.
+
+    >>> did_you_mean("Hykal", {"hycal": "HyCal", "ncm": "NCM"})
+    " Did you mean 'HyCal'?"
+    """
+    import difflib  # only errors need it
+
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    return f" Did you mean {known[near[0]]!r}?" if near else ""
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def test_images_of_a_class(learned, photos):
 
 
 def test_images_that_fit_no_class_are_marked(learned, photos, monkeypatch):
-    monkeypatch.setattr("hycal.commands.find.unlike_anything", lambda rows, classifier: np.arange(len(rows)) == 1)
+    monkeypatch.setattr("hycal.pile.search.unlike_anything", lambda rows, classifier: np.arange(len(rows)) == 1)
     found = hycal_json("find", learned.path, photos / "low", "low/2", "--most", 3)["images"]
     assert [item["unknown"] for item in found] == [False, True, False]
     lines = hycal("find", learned.path, photos / "low", "low/2", "--most", 3, "-q").splitlines()

@@ -71,7 +71,7 @@ def test_a_folder_is_embedded_and_measured_before_and_after(tmp_path: Path) -> N
     assert page.count("<svg") == 2
     assert not re.search(r'(src|href)="(?!#)[^"]*//', re.sub(r'xmlns(:\w+)?="[^"]*"', "", page))
     again = run(model, tmp_path / "photos", "--encoder", "tiny")
-    assert "0 images encoded" in again.output
+    assert "no image was encoded, 24 were in the cache" in again.output
 
 
 def test_json_is_the_whole_measurement_and_only_held_out_images_count(tmp_path: Path) -> None:
@@ -88,6 +88,14 @@ def test_json_is_the_whole_measurement_and_only_held_out_images_count(tmp_path: 
     document = json.loads(result.stdout)
     assert {name: one["method"] for name, one in document.items()} == {"before": "NCM", "after": "SLDA"}
     assert Gravity.from_json(document["after"]).flow.counts.sum() == 24
+
+
+def test_learned_images_are_noted_and_others_are_not(tmp_path: Path) -> None:
+    model, photos = tmp_path / "m.hycal", make_images(tmp_path / "photos")
+    assert run_hycal("learn", model, photos, "-q").exit_code == 0
+    note = "24 of these images were learned, so fewer of them cross between domains than new ones would"
+    assert note in run(model, photos).stderr
+    assert "note" not in run(model, make_images(tmp_path / "others", "test")).output
 
 
 def test_only_a_page_of_hycal_is_replaced_or_any_file_by_force(tmp_path: Path) -> None:

@@ -91,14 +91,33 @@ def test_an_error_says_what_to_do(learned, image, tmp_path):
     (tmp_path / "other").write_text("hello")
     for message, arguments in {
         "There is no model at": (tmp_path / "none.hycal", image),
-        "not a readable safetensors file": (tmp_path / "other", image),
+        "other is not a hycal model, or it is damaged": (tmp_path / "other", image),
+        "Did you mean 'builtin'?": (learned.path, image, "--encoder", "Buitlin"),
         "There is no file or folder": (learned.path, "nowhere.jpg"),
-        "expected a share between 0 and 1": (learned.path, image, "--unknown", "5"),
         "exclude each other": (learned.path, image, "--json", "--csv"),
         "There are no files in": (learned.path, tmp_path / "empty"),
     }.items():
         assert message in hycal_error("predict", *arguments)
     assert learned.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("options", [("predict", "--unknown"), ("sort", "--unknown"), ("sort", "--error")])
+def test_what_is_no_share_is_a_wrong_call_that_names_its_option(learned, photos, tmp_path, options):
+    command, option = options
+    more = ("--copy", "--out", tmp_path / "sorted") if command == "sort" else ()
+    refused = run_hycal(command, learned.path, photos / "test", *more, option, "7")
+    assert refused.exit_code == 2 and f"'{option}': 7; expected a share" in refused.output
+    assert "files in" not in refused.output, "before any work"
+
+
+def test_the_only_class_has_no_probability(low_model, image, noise):
+    hycal("forget", low_model, "low/1", "--yes")
+    hycal("forget", low_model, "low/2", "--yes")
+    said = hycal("predict", low_model, image, noise)
+    assert said.splitlines() == [
+        f"{image}: low/0 (the only class)",
+        f"{noise}: unlike anything learned; nearest: low/0 (the only class)",
+    ]
 
 
 def test_no_image_is_a_wrong_call(learned):

@@ -20,7 +20,6 @@ HEAVY = {"sklearn", "scipy", "joblib", "matplotlib", "onnxruntime", "onnx", "tok
 
 RUN = """
 import sys
-from itertools import pairwise
 from hycal.cli import app
 try:
     app(sys.argv[1:], prog_name="hycal")
@@ -52,8 +51,14 @@ def test_listing_the_methods_shows_that_the_check_can_fail() -> None:
     assert "scipy" in imported
 
 
-def test_help_of_predict_imports_no_numbers_at_all() -> None:
-    assert "numpy" not in run("predict", "--help")[1]
+def test_help_of_predict_and_of_the_pile_imports_no_numbers_at_all() -> None:
+    names = ["predict", *(entry.name for entry in Commands.entries if "pile" in (entry.panel or ""))]
+    assert len(names) == 8
+    helps = f"from hycal.cli import app\nfor name in {names}:\n    app([name, '--help'], standalone_mode=False)\n"
+    code = f"{helps}import sys\nprint('imported:', *sys.modules)"
+    said, _, imported = subprocess.check_output([sys.executable, "-c", code], text=True).rpartition("imported:")
+    assert all(f" {name} [OPTIONS]" in said for name in names)
+    assert not {name.partition(".")[0] for name in imported.split()} & {*HEAVY, "numpy", "PIL"}
 
 
 def test_predict_imports_numpy_and_onnx_runtime_alone(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import io
 import shutil
 from pathlib import Path
 
-from tests.support.commands import hycal, hycal_error, hycal_json
+from tests.support.commands import hycal, hycal_error, hycal_json, run_hycal
 
 
 def test_from_nothing_to_a_model_by_a_table(photos, tmp_path):
@@ -45,8 +45,12 @@ def test_one_line_for_each_image_the_same_every_time(learned, photos):
     assert printed == hycal("suggest", learned.path, photos / "test", "--most", 3)
 
 
-def test_learned_images_are_not_suggested(learned, photos):
+def test_learned_images_are_not_suggested(learned, photos, tmp_path):
     assert hycal_json("suggest", learned.path, photos / "low", "--most", 50)["suggestions"] == []
+    nothing = run_hycal("suggest", learned.path, photos / "low", "--out", tmp_path / "labels.csv")
+    assert nothing.exit_code == 0 and not (tmp_path / "labels.csv").exists()
+    assert "no image was encoded, 18 were in the cache" in nothing.output
+    assert "nothing to label: every image was learned (18 of 18), or is a near-duplicate" in nothing.output
 
 
 def test_errors(learned, tmp_path, broken_image):

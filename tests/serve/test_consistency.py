@@ -86,6 +86,11 @@ def test_nobody_takes_back_what_another_did_since(taught):
         done = list(pool.map(lambda _: taught.post("/api/undo", json={"only_if": theirs["after"]}), range(4)))
     assert sorted(answer.status_code for answer in done) == [200, 409, 409, 409]
     assert taught.post("/api/undo", json={"only_if": mine["after"]}).json()["after"] == mine["before"]
+    now = taught.get("/api/info").json()["model"]
+    for route in ("undo", "redo"):
+        refused = taught.post(f"/api/{route}", content=b" null", headers={"content-type": "application/json"})
+        assert refused.status_code == 400 and "The body is null" in refused.json()["detail"]
+    assert taught.get("/api/info").json()["model"] == now
     assert taught.post("/api/undo", json={}).status_code == 200
 
 

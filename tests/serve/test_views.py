@@ -82,7 +82,7 @@ def test_undo_of_a_view_changes_what_embeds_images(tmp_path, monkeypatch):
     rows = {e.key: TINY["tiny-1"].encode(np.ones((1, 3, 8, 8), np.float32))[0] for e in service.state.examples}
     service.project.add_view(encoder_space(TINY["tiny-1"]), rows)
 
-    def loaded(state):
+    def loaded(state, **options):
         return encoder_called(state.space.name), ""
 
     monkeypatch.setattr("hycal.serve.service.encoder_if_any", loaded)
@@ -96,8 +96,22 @@ def test_undo_of_a_view_changes_what_embeds_images(tmp_path, monkeypatch):
     assert redone["info"]["encoder"] == "colours+tiny-1" and service.width == 60
     answer = client.post("/api/classify", files=files(picture("red", 9))).json()["answers"][0]
     assert answer["candidates"][0]["label"] == "colour/red"
-    monkeypatch.setattr("hycal.serve.service.encoder_if_any", lambda state: (None, "It is not installed."))
+    monkeypatch.setattr("hycal.serve.service.encoder_if_any", lambda state, **options: (None, "It is not installed."))
     assert not client.post("/api/undo").json()["info"]["can_embed"]
+
+
+def test_a_server_that_follows_a_view_keeps_the_encoder_that_it_was_given(tmp_path):
+    """As by --weights: nothing else says where its files are. The new view is not installed here."""
+    given = ColourEncoder()
+    service = service_of(tmp_path / "m.hycal", given)
+    client = client_of(service)
+    teach(client)
+    row = TINY["tiny-1"].encode(np.ones((1, 3, 8, 8), np.float32))[0]
+    service.project.add_view(encoder_space(TINY["tiny-1"]), {e.key: row for e in service.state.examples})
+    answer = client.post("/api/classify", files=files(picture("red", 8))).json()["answers"][0]
+    assert answer["candidates"][0]["label"] == "colour/red" and service.encoder.present == (given,)
+    client.post("/api/undo")
+    assert service.encoder is given
 
 
 def test_a_view_that_cannot_be_made_here_is_told_and_images_are_answered_without_it(tmp_path, both):

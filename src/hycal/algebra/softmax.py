@@ -12,14 +12,13 @@ from hycal.validation import Doubles
 LOGIT_SCALE = 100.0  # of cosines between images and texts: CLIP's temperature, as trained
 
 
-def probabilities(scores: npt.NDArray[Any], temperature: float = 1.0) -> Doubles:
+def probabilities(scores: npt.NDArray[Any]) -> Doubles:
     """Return the softmax of scores over the classes.
 
     >>> probabilities(np.log([[1.0, 3.0]]))
     array([[0.25, 0.75]])
     """
-    chances: Doubles = np.asarray(scores, dtype=np.float64) / temperature
-    chances -= chances.max(axis=1, keepdims=True)
+    chances: Doubles = np.subtract(scores, scores.max(axis=1, keepdims=True), dtype=np.float64)
     np.exp(chances, out=chances)
     chances /= chances.sum(axis=1, keepdims=True)
     return chances

@@ -11,7 +11,6 @@ names a method; it never says where to find code. Only what is installed is impo
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from hycal.base import IncrementalClassifier
-from hycal.errors import HyCalError
+from hycal.errors import HyCalError, did_you_mean
 
 GROUP = "hycal.methods"
 Method = type[IncrementalClassifier]
@@ -57,10 +56,8 @@ class MethodRegistry(Mapping[str, Method]):
         """Return the method called `name`, in any case, or say which there are."""
         found = name if name in self else next((own for own in self if own.lower() == name.lower()), None)
         if found is None:
-            known = {own.lower(): own for own in self}
-            near = difflib.get_close_matches(name.lower(), known, n=1)
-            guess = f"Did you mean {known[near[0]]!r}?" if near else "Check the spelling."
-            raise HyCalError(f"There is no method {name!r}; expected one of {', '.join(self)}. {guess}")
+            guess = did_you_mean(name, {own.lower(): own for own in self}) or " Check the spelling."
+            raise HyCalError(f"There is no method {name!r}; expected one of {', '.join(self)}.{guess}")
         return self[found]
 
     def build(self, name: str, *, profile: str = "official", **overrides: Any) -> IncrementalClassifier:

@@ -54,6 +54,13 @@ def check_names(encoder: str | None, method: str | None) -> None:
         METHODS.find(method)
 
 
+def check_share(value: float | None) -> float | None:
+    """Refuse an option that is no share, by its name and before anything is read; 0 is left to the command."""
+    if value and not 0.0 < value < 1.0:
+        raise typer.BadParameter(f"{value:g}; expected a share between 0 and 1, such as 0.05.")
+    return value
+
+
 def model_encoder(state: State, name: str | None, weights: Path | None) -> Encoder:
     """Load the encoder of a model, and warn of each of its views that cannot be made here; see `encoder_of`."""
     from hycal.project.encoder import encoder_of
@@ -120,13 +127,11 @@ def embed_images(
         run = way or partial(embed, encoder=encoder)
         result = run(images, store=store, watch=watch)
     if summary is not None:
-        seconds = time.monotonic() - began
-        print_line(
-            summary,
-            f"{len(images):,} files in {seconds:.1f} s: {result.encoded:,} images encoded with {encoder.name} "
-            f"({result.encoded / seconds:.1f} images/s), {len(result.rows) - result.encoded:,} embedded before, "
-            f"{len(result.skipped):,} skipped",
-        )
+        seconds, new = time.monotonic() - began, result.encoded
+        known, rate = len(result.rows) - new, f"{new / seconds:.1f} images/s"
+        made = f"{new:,} images encoded with {encoder.name} ({rate}), {known:,} embedded before"
+        made = made if new else f"no image was encoded, {known:,} were in the cache"
+        print_line(summary, f"{len(images):,} files in {seconds:.1f} s: {made}, {len(result.skipped):,} skipped")
     return result
 
 

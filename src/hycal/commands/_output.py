@@ -106,6 +106,11 @@ def class_count(count: int) -> str:
     return plural(count, "class", "classes")
 
 
+def class_text(label: object, probability: float, classes: int) -> str:
+    """Return a class with its probability, which says nothing where there is no other class."""
+    return f"{label} (the only class)" if classes == 1 else f"{label} {probability:.1%}"
+
+
 def short(hash_: str) -> str:
     """Return as much of a hash as people need; JSON has the whole."""
     return hash_[:12]

@@ -1,24 +1,27 @@
-"""A pile of images for commands: the embeddings of a folder, and the model that looks at them, if there is one."""
+"""A pile of images for commands: the embeddings of a folder, and the model that looks at them, if there is one.
+
+Every command of piles imports this module for its options, so it imports no library for numbers before it is asked.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from hycal.base import IncrementalClassifier
 from hycal.commands._inputs import DEFAULT_ENCODER, EncoderChoice, embed_images, model_encoder
 from hycal.commands._output import print_skipped
-from hycal.embedding import ImageSource, Skipped
-from hycal.embedding.sources import ImageFile, pile_files
-from hycal.encoders import load_encoder
-from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
-from hycal.project import Project
-from hycal.validation import Floats, unit_queries
+
+if TYPE_CHECKING:
+    from hycal.base import IncrementalClassifier
+    from hycal.embedding import ImageSource, Skipped
+    from hycal.encoders.encoder import Encoder
+    from hycal.project import Project
+    from hycal.validation import Floats
 
 PileFolder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of images; labels are not needed.")]
 MaybeModel = Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file; there may be none yet.")]
@@ -37,6 +40,8 @@ class Pile:
 
     def source(self, row: int) -> ImageSource:
         """Return the image of a row."""
+        from hycal.embedding.sources import ImageFile
+
         return ImageFile(self.folder / self.files[row])
 
 
@@ -47,6 +52,10 @@ def open_pile(
 
     A folder without an image is an error, unless it `may_be_empty`.
     """
+    from hycal.embedding.sources import ImageFile, pile_files
+    from hycal.encoders import load_encoder
+    from hycal.validation import unit_queries
+
     encoder: Encoder
     paths = pile_files(folder)
     if not paths and not may_be_empty:
@@ -67,6 +76,8 @@ def open_pile(
 
 def project_at(model: Path) -> Project | None:
     """Return the project at `model`; None if there is no file."""
+    from hycal.project import Project
+
     return Project(model) if model.exists() else None
 
 

@@ -88,9 +88,7 @@ def _evaluation_json(found: Evaluation) -> dict[str, Any]:
 def _show_evaluation(found: Evaluation, learned: int) -> None:
     console = Console()
     print_line(console, f"accuracy {percent(found.overall)}")
-    if learned:
-        note = f"{learned:,} of these images were learned, so the accuracy is too high"
-        print_line(console, note, label="note", style="yellow")
+    _note_learned(console, learned, "the accuracy is too high")
     for title, scores in (("domain", found.by_domain), ("images per class", found.by_shots)):
         table = Table(title, "accuracy", box=None)
         for name, score in scores.items():
@@ -102,6 +100,11 @@ def _show_evaluation(found: Evaluation, learned: int) -> None:
     print_table(table)
     for item in found.confusions[:_SHOWN]:
         print_line(console, f"{item.truth} taken for {item.answer}: {item.count:,}")
+
+
+def _note_learned(console: Console, learned: int, effect: str) -> None:
+    if learned:
+        print_line(console, f"{learned:,} of these images were learned, so {effect}", label="note", style="yellow")
 
 
 @report_errors
@@ -141,6 +144,7 @@ def gravity_command(
     summary = Console(stderr=True, quiet=quiet)
     asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=summary, quiet=quiet)
     print_skipped((*inputs.left_out.all, *asked.skipped), rest="")
+    _note_learned(console, asked.learned, "fewer of them cross between domains than new ones would")
     with working("measuring the pull of each domain", quiet=quiet):
         measured = measure_calibration(state.classifier, asked.rows, asked.labels)
     if page is not None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hycal.commands import _options as opt
-from hycal.commands._output import confirm, report_errors
+from hycal.commands._output import class_count, confirm, report_errors
 from hycal.errors import HyCalError
 from hycal.escaping import json_text
 from hycal.export.onnx_head import export_onnx, exportable
@@ -47,5 +47,5 @@ def export_command(
     found = {"model": str(model), "onnx": str(onnx), "bytes": size, "classes": len(state.labels)}
     side = None if encoder is None else encoder.preprocessing.size
     given = f"embeddings of {state.space.name!r} go in" if side is None else f"pixels of {side} x {side} go in"
-    line = f"{onnx}: {len(state.labels):,} classes, {size:,} bytes; {given}"
+    line = f"{onnx}: {class_count(len(state.labels))}, {size:,} bytes; {given}"
     confirm(json_text(found) if as_json else line)

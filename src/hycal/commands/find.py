@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
 import typer
 from rich.console import Console
 
@@ -15,15 +13,11 @@ from hycal.commands import _options as opt
 from hycal.commands._inputs import DEFAULT_ENCODER, EncoderChoice
 from hycal.commands._output import counted, plural, print_json, print_line, print_skipped, report_errors, skipped_json
 from hycal.commands._pile import MaybeModel, Pile, PileFolder, open_pile, project_at
-from hycal.embedding import embed
-from hycal.embedding.decoding import decode, pillow_quiet
-from hycal.embedding.sources import ImageError, ImageFile
-from hycal.encoders.encoder import Encoder, present_columns
 from hycal.errors import HyCalError
-from hycal.pile.search import PIXELS, duplicates, nearest_rows, rows_of_class, small_picture, unlike_anything
-from hycal.project import Project
-from hycal.project.labels import look_up_class
-from hycal.validation import Floats, unit_queries
+
+if TYPE_CHECKING:
+    from hycal.project import Project
+    from hycal.validation import Floats
 
 
 @report_errors
@@ -46,6 +40,10 @@ def find_command(
 
     Example: hycal find photos.hycal pile heron --most 10
     """
+    from hycal.encoders.encoder import present_columns  # here, so that --help does not wait for it
+    from hycal.pile.search import nearest_rows, rows_of_class, unlike_anything
+    from hycal.project.labels import look_up_class
+
     project = project_at(model)
     class_ = None if project is None or _is_file(what) else look_up_class(project.state, what)
     pile = open_pile(project, folder, EncoderChoice(encoder, weights, cache), quiet=quiet)
@@ -55,11 +53,9 @@ def find_command(
     else:
         query, key = _query(what, pile, project)
         kind = "image" if key else "text"
-        others = np.array([row for row, other in enumerate(pile.keys) if other != key], np.intp)
-        shared = np.flatnonzero(_shared_columns(query, pile.encoder))
-        rows, query = unit_queries(pile.rows[np.ix_(others, shared)]), unit_queries(query[None, shared])[0]
-        best, values = nearest_rows(rows, query, most)
-        best = others[best]
+        best, values = nearest_rows(pile.rows, query, most + pile.keys.count(key), present_columns(pile.encoder))
+        others = [pile.keys[row] != key for row in best]  # the image itself is no finding
+        best, values = best[others][:most], values[others][:most]
     found = [{"file": pile.files[row], "value": float(value)} for row, value in zip(best, values, strict=True)]
     if class_ is not None and project is not None:
         strange = unlike_anything(pile.rows[best], project.state.classifier).tolist()
@@ -74,14 +70,6 @@ def find_command(
         print_line(Console(), f"{folder / str(item['file'])}: {value}{mark}")
 
 
-def _shared_columns(query: Floats, encoder: Encoder) -> npt.NDArray[np.bool_]:
-    """Return the columns of the views that a query has: words have those of the encoders with a text tower alone."""
-    shared = np.zeros(len(query), bool)
-    for columns in present_columns(encoder):
-        shared[columns] = query[columns].any()
-    return shared
-
-
 def _is_file(what: str) -> bool:
     try:
         return Path(what).is_file()
@@ -91,6 +79,9 @@ def _is_file(what: str) -> bool:
 
 def _query(what: str, pile: Pile, project: Project | None) -> tuple[Floats, bytes]:
     """Return the embedding of an image with its content hash, or the embedding of words with none."""
+    from hycal.embedding import embed
+    from hycal.embedding.sources import ImageFile
+
     if _is_file(what):
         found = embed([ImageFile(Path(what))], pile.encoder)
         if not len(found.rows):
@@ -128,6 +119,8 @@ def duplicates_command(
 
     Example: hycal duplicates pile --distance 0.01
     """
+    from hycal.pile.search import duplicates
+
     pile = open_pile(None, folder, EncoderChoice(encoder, weights, cache), quiet=quiet)
     pictures = _small_pictures(pile, quiet) if distance is None else None
     alike = duplicates(pile.rows, distance=distance, pictures=pictures)
@@ -147,6 +140,12 @@ def duplicates_command(
 
 def _small_pictures(pile: Pile, quiet: bool) -> Floats:
     """Return the small picture of each image; zeros for one that was removed or changed since it was embedded."""
+    import numpy as np
+
+    from hycal.embedding.decoding import decode, pillow_quiet
+    from hycal.embedding.sources import ImageError
+    from hycal.pile.search import PIXELS, small_picture
+
     pictures = np.zeros((len(pile.files), PIXELS), np.float32)
     with pillow_quiet():
         for row in counted(range(len(pile.files)), "comparing pictures", len(pile.files), quiet=quiet):

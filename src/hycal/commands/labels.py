@@ -5,24 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from PIL import Image
 
 from hycal.commands import _options as opt
 from hycal.commands._inputs import EncoderChoice
 from hycal.commands._output import class_count, confirm, plural, print_skipped, report_errors
 from hycal.commands._pile import classifier_of, open_pile
-from hycal.data.annotations import MARKS, MODEL, SUFFIXES, ImageLabel, one_class, read_labels, write_labels
-from hycal.data.annotations.label_studio import labeling_interface
-from hycal.data.readers import list_images
-from hycal.embedding.store import Skipped
 from hycal.errors import HyCalError
 from hycal.pile.manifest import UNKNOWN, Manifest, read_manifest
-from hycal.pile.sorting import decide
-from hycal.project import Project
 from hycal.storage.atomic import check_folder, check_replaceable, write_whole
+
+if TYPE_CHECKING:
+    from hycal.data.annotations import ImageLabel
+    from hycal.project import Project
 
 
 @report_errors
@@ -52,6 +49,9 @@ def labels_command(
 
     Example: hycal labels photos.hycal --images pile --to label-studio --out tasks.json
     """
+    from hycal.data.annotations import MARKS, write_labels  # here, so that --help does not wait for it
+    from hycal.data.annotations.label_studio import labeling_interface
+
     if to not in MARKS:
         raise typer.BadParameter(f"{to!r} is unknown; expected one of {', '.join(MARKS)}", param_hint="--to")
     check_folder(out)
@@ -76,6 +76,11 @@ def _labels(
     source: Path, images: Path | None, choice: EncoderChoice, quiet: bool
 ) -> tuple[list[ImageLabel], Path | None]:
     """Return the labels, and the folder of their images if it is known."""
+    from hycal.data.annotations import SUFFIXES, ImageLabel, read_labels
+    from hycal.data.readers import list_images
+    from hycal.embedding.store import Skipped
+    from hycal.project import Project
+
     if source.is_file() and source.suffix.lower() in SUFFIXES:
         labels = read_labels(source)
         print_skipped([Skipped(item.file, item.problem) for item in labels if item.problem], rest="")
@@ -95,6 +100,8 @@ def _labels(
 
 def _of_sorted(manifest: Manifest) -> list[ImageLabel]:
     """Return what `hycal sort` decided; an image that fits no class has no label."""
+    from hycal.data.annotations import MODEL, ImageLabel, one_class
+
     return [
         ImageLabel(entry.target, sha256=entry.sha256)
         if entry.place == UNKNOWN
@@ -105,6 +112,8 @@ def _of_sorted(manifest: Manifest) -> list[ImageLabel]:
 
 def _of_model(project: Project) -> list[ImageLabel]:
     """Return the learned images. Of an image without a name, the content hash is the name."""
+    from hycal.data.annotations import one_class
+
     return [
         one_class(example.name or example.identity.hex(), [str(label)], sha256=example.key.hex())
         for label in project.state.labels
@@ -114,6 +123,9 @@ def _of_model(project: Project) -> list[ImageLabel]:
 
 def _of_pile(project: Project, folder: Path, choice: EncoderChoice, quiet: bool) -> list[ImageLabel]:
     """Return the images of a folder: learned ones with their labels, the others with the best class of the model."""
+    from hycal.data.annotations import MODEL, ImageLabel, one_class
+    from hycal.pile.sorting import decide
+
     taught, classifier = project.state.label_of, classifier_of(project)
     pile = open_pile(project, folder, choice, quiet=quiet)
     decisions = [None] * len(pile.files) if classifier is None else decide(classifier, pile.rows)
@@ -132,6 +144,8 @@ def _of_pile(project: Project, folder: Path, choice: EncoderChoice, quiet: bool)
 
 def _sizes(root: Path | None) -> Callable[[str], tuple[int, int] | None]:
     """Return the function that reads width and height from the head of an image in `root`."""
+    from PIL import Image
+
     inside = None if root is None else Path(os.path.realpath(root))
 
     def size_of(file: str) -> tuple[int, int] | None:

@@ -12,13 +12,13 @@ import typer
 from rich.console import Console
 
 from hycal.commands import _options as opt
-from hycal.commands._inputs import embedding_cache, model_encoder
-from hycal.commands._output import FOUND_SOMETHING, print_json, print_line, report_errors, working
+from hycal.commands._inputs import check_share, embedding_cache, model_encoder
+from hycal.commands._output import FOUND_SOMETHING, class_text, print_json, print_line, report_errors, working
 from hycal.errors import HyCalError
 from hycal.escaping import csv_line
 
 if TYPE_CHECKING:
-    from hycal.project.answers import Evidence, EvidencePart, Prediction
+    from hycal.project.answers import Candidate, Evidence, EvidencePart, Prediction
 
 
 @report_errors
@@ -32,6 +32,7 @@ def predict_command(
         typer.Option(
             "--unknown",
             metavar="ERROR",
+            callback=check_share,
             help="Mark images that fit no learned class. ERROR is the share of known images that may be marked by "
             "mistake, 0.05 by default; 0 marks none.",
         ),
@@ -66,8 +67,8 @@ def predict_command(
             raise HyCalError(f"There is no file or folder {path}. Check the path.")
     loaded = model_encoder(project.state, encoder, weights)
     predictor = Predictor(project.state, top, why, error or None)
-    predictor.check()
-    write = _write_json if as_json else _csv_writer(marks=bool(error)) if as_csv else _people_writer(why)
+    people = _people_writer(why, len(project.state.labels))
+    write = _write_json if as_json else _csv_writer(marks=bool(error)) if as_csv else people
     done = skipped = 0
     cached = any(path.is_dir() for path in images)
     with embedding_cache(loaded, cache) if cached else nullcontext() as store:
@@ -129,8 +130,11 @@ def _csv_writer(*, marks: bool) -> Callable[[Prediction], None]:
     return write
 
 
-def _people_writer(why: bool) -> Callable[[Prediction], None]:
+def _people_writer(why: bool, classes: int) -> Callable[[Prediction], None]:
     console, errors = Console(), Console(stderr=True)
+
+    def text(candidate: Candidate) -> str:
+        return class_text(candidate.label, candidate.probability, classes)
 
     def write(item: Prediction) -> None:
         mark = ": unlike anything learned" if item.unknown else ""
@@ -139,12 +143,11 @@ def _people_writer(why: bool) -> Callable[[Prediction], None]:
         elif why:
             print_line(console, item.file + mark)
             for candidate in item.answer:
-                print_line(console, f"  {candidate.label} {candidate.probability:.1%}")
+                print_line(console, f"  {text(candidate)}")
                 for line in _evidence_lines(candidate.evidence):
                     print_line(console, f"    {line}")
         else:
-            named = ", ".join(f"{candidate.label} {candidate.probability:.1%}" for candidate in item.answer)
-            print_line(console, f"{item.file}{mark}{'; nearest' if mark else ''}: {named}")
+            print_line(console, f"{item.file}{mark}{'; nearest' if mark else ''}: {', '.join(map(text, item.answer))}")
 
     return write
 

@@ -6,13 +6,13 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from hycal.commands import _options as opt
-from hycal.commands._inputs import EncoderChoice
+from hycal.commands._inputs import EncoderChoice, check_share
 from hycal.commands._output import (
     FOUND_SOMETHING,
     ask_or_stop,
@@ -27,13 +27,15 @@ from hycal.commands._output import (
     skipped_json,
 )
 from hycal.commands._pile import Pile, PileFolder, open_pile
-from hycal.embedding import Skipped
 from hycal.errors import HyCalError
 from hycal.pile.manifest import LAYOUTS, Layout, Manifest, PlannedMove, Way, read_manifest
-from hycal.pile.moves import Problem, undo_sort
-from hycal.pile.sorting import ImageToSort, decide, extended, new_manifest, sort_images
-from hycal.project import Project
 from hycal.storage.atomic import check_folder
+
+if TYPE_CHECKING:
+    from hycal.embedding import Skipped
+    from hycal.pile.moves import Problem
+    from hycal.pile.sorting import ImageToSort
+    from hycal.project import Project
 
 SortedFolder = Annotated[Path, typer.Option("--out", help="Folder to sort into; made if there is none.")]
 
@@ -49,14 +51,14 @@ def sort_command(
     error: Annotated[
         float,
         typer.Option(
-            min=0.0, max=1.0, help="Share of wrong images to expect in the class folders; the doubtful go to unsure/."
+            callback=check_share,
+            help="Share of wrong images to expect in the class folders; the doubtful go to unsure/.",
         ),
     ] = 0.05,
     unknown: Annotated[
         float,
         typer.Option(
-            min=0.0,
-            max=1.0,
+            callback=check_share,
             help="Share of images of learned classes that may go to unknown/ by error; 0: none goes.",
         ),
     ] = 0.05,
@@ -86,6 +88,9 @@ def sort_command(
 
     Example: hycal sort photos.hycal new --out sorted --copy --error 0.02
     """
+    from hycal.pile.sorting import extended, new_manifest, sort_images  # here, so that --help does not wait for it
+    from hycal.project import Project
+
     way = _way(copy, move, link)
     kind = _layout(layout)
     check_folder(out)
@@ -124,6 +129,8 @@ def unsort_command(
 
     Example: hycal unsort sorted
     """
+    from hycal.pile.moves import undo_sort
+
     if not out.is_dir():
         raise HyCalError(f"There is no folder {out}. Expected one that `hycal sort` made.")
     planned = read_manifest(out)
@@ -177,6 +184,9 @@ def _decisions(
     project: Project, pile: Pile, manifest: Manifest, error: float, unknown: float | None
 ) -> tuple[list[ImageToSort], list[Skipped]]:
     """Return where each image belongs, and the files that stay where they are."""
+    from hycal.embedding import Skipped
+    from hycal.pile.sorting import ImageToSort, decide
+
     taught = {row: project.state.label_of[key] for row, key in enumerate(pile.keys) if key in project.state.label_of}
     found = decide(project.state.classifier, pile.rows, error=error, unknown=unknown, known=taught)
     images, left = [], []

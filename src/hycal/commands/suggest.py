@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from hycal.commands import _options as opt
-from hycal.commands._inputs import EncoderChoice, new_project
+from hycal.commands._inputs import EncoderChoice, check_share, new_project
 from hycal.commands._output import (
+    class_text,
     confirm,
     plural,
     print_json,
@@ -23,12 +24,11 @@ from hycal.commands._output import (
 from hycal.commands._pile import MaybeModel, Pile, PileFolder, classifier_of, open_pile, project_at
 from hycal.errors import HyCalError
 from hycal.escaping import csv_line
-from hycal.pile.discovery import ImageGroup, describe_groups, discover
-from hycal.pile.suggestion import suggest
-from hycal.project import Project
-from hycal.project.labels import check_class_name
-from hycal.project.learner import Learner
 from hycal.storage.atomic import write_whole
+
+if TYPE_CHECKING:
+    from hycal.pile.discovery import ImageGroup
+    from hycal.project import Project
 
 
 @report_errors
@@ -55,6 +55,8 @@ def suggest_command(
 
     Example: hycal suggest photos.hycal pile --out pile/labels.csv; hycal learn photos.hycal pile/labels.csv
     """
+    from hycal.pile.suggestion import suggest  # here, so that --help does not wait for it
+
     if as_json and as_csv:
         raise HyCalError("--json and --csv exclude each other. Choose one.")
     if out is not None and out.exists():
@@ -68,13 +70,18 @@ def suggest_command(
         print_json({"suggestions": found, "images": len(pile.files), "skipped": skipped_json(pile.skipped)})
         return
     print_skipped(pile.skipped)
-    if as_csv or out is not None:
+    if project is not None and not found:
+        known = f"{sum(key in project.state.label_of for key in pile.keys):,} of {len(pile.files):,}"
+        why = f"every image was learned ({known}), or is a near-duplicate of a learned one"
+        print_line(Console(stderr=True), f"nothing to label: {why}")
+    if as_csv or (found and out is not None):
         _give_table(found, out)
         return
+    classes = 0 if project is None else len(project.state.labels)
     for item in found:
-        guess = "" if item["guess"] is None else f": {item['guess']} {item['probability']:.1%}?"
+        guess = "" if item["guess"] is None else f": {class_text(item['guess'], item['probability'], classes)}?"
         print_line(Console(), f"{folder / item['file']}{guess}")
-    if not quiet:
+    if found and not quiet:
         print_line(Console(stderr=True), f"label these {plural(len(found), 'image')} of {len(pile.files):,} next")
 
 
@@ -108,7 +115,10 @@ def discover_command(
         list[str] | None, typer.Option("--name", metavar="GROUP=LABEL", help="Learn a group as a class: 0=bird/heron.")
     ] = None,
     most: Annotated[int, typer.Option(min=1, help="How many typical images to show of each group.")] = 5,
-    error: Annotated[float, typer.Option(help="Share of images of learned classes that may seem unknown.")] = 0.05,
+    error: Annotated[
+        float,
+        typer.Option(callback=check_share, help="Share of images of learned classes that may seem unknown."),
+    ] = 0.05,
     encoder: opt.ModelEncoder = None,
     weights: opt.Weights = None,
     cache: opt.CacheFolder = None,
@@ -126,6 +136,8 @@ def discover_command(
 
     Example: hycal discover photos.hycal pile --name 0=bird/heron --name 2=bird/gull
     """
+    from hycal.pile.discovery import describe_groups, discover
+
     wanted = _wanted(names or [])
     project = project_at(model)
     if project is None and wanted:
@@ -154,6 +166,8 @@ def discover_command(
 
 
 def _wanted(names: list[str]) -> dict[int, str]:
+    from hycal.project.labels import check_class_name
+
     found: dict[int, str] = {}
     for name in names:
         number, equals, label = name.partition("=")
@@ -168,6 +182,8 @@ def _wanted(names: list[str]) -> dict[int, str]:
 
 def _teach(project: Project, pile: Pile, groups: list[ImageGroup], wanted: dict[int, str], *, as_json: bool) -> None:
     """Learn groups as classes, in one step."""
+    from hycal.project.learner import Learner
+
     missing = [number for number in wanted if number >= len(groups)]
     if missing:
         raise HyCalError(

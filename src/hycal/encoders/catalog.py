@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from hycal.encoders.preprocessing import Preprocessing
-from hycal.errors import HyCalError
+from hycal.errors import HyCalError, did_you_mean
 
 SourceKind = Literal["bundled", "wheel", "hub"]
 Backend = Literal["onnx", "openvino", "transformers", "open_clip"]
@@ -138,8 +137,7 @@ def find_encoder(name: str) -> EncoderSpec:
         raise HyCalError(
             'A name of an encoder is empty; expected one of `hycal encoders list`, or several joined by "+".'
         )
-    near = difflib.get_close_matches(name, specs, n=1)
-    guess = f" Did you mean {near[0]!r}?" if near else ""
+    guess = did_you_mean(name, {own: own for own in specs})
     raise HyCalError(f"There is no encoder {name!r}; expected one of {', '.join(specs)}.{guess}")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
@@ -11,7 +13,7 @@ from hycal.errors import HyCalError
 from hycal.pile.distances import mean_distance, near_distance
 from hycal.uncertainty.near_duplicates import groups_within
 from hycal.uncertainty.unknown import rejected
-from hycal.validation import Doubles, Floats, Label
+from hycal.validation import Doubles, Floats, Label, unit_queries
 
 _AT_ONCE = 4096  # rows
 _SIDE = 32  # pixels of a small picture
@@ -20,9 +22,16 @@ _SAME_PICTURE = 0.015  # 1 - correlation of small pictures; different images of 
 _STRANGERS = 0.8  # of the mean distance of two rows: farther apart, equal small pictures are chance
 
 
-def nearest_rows(rows: Floats, query: Floats, most: int) -> tuple[npt.NDArray[np.intp], Doubles]:
-    """Return the rows with the largest cosine to a unit query, best first, and their cosines."""
-    similarity = (rows @ query).astype(np.float64)
+def nearest_rows(
+    rows: Floats, query: Floats, most: int, views: Sequence[slice]
+) -> tuple[npt.NDArray[np.intp], Doubles]:
+    """Return the rows with the largest cosine to a query, best first, and their cosines.
+
+    `views` are the columns of each view. Those that the query lacks do not count: words have the views of encoders with
+    a text tower alone.
+    """
+    shared = np.concatenate([np.arange(view.start, view.stop) for view in views if query[view].any()])
+    similarity = (unit_queries(rows[:, shared]) @ unit_queries(query[None, shared])[0]).astype(np.float64)
     best = np.argsort(-similarity, kind="stable")[:most]
     return best, similarity[best]
 

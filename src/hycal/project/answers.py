@@ -23,7 +23,7 @@ from hycal.errors import HyCalError
 from hycal.project.examples import ClassExamples, Example
 from hycal.project.state import State
 from hycal.uncertainty.calibration import Calibration
-from hycal.uncertainty.unknown import Familiarity, check_share, rejected
+from hycal.uncertainty.unknown import Familiarity, rejected
 from hycal.validation import Doubles, Floats, Label
 from hycal.views.familiarity import ViewFamiliarity
 
@@ -237,11 +237,6 @@ class Predictor:
     why: bool = False  # add the evidence to each class
     # Share of learned images that may be called unknown; None: do not look for unknown images.
     error: float | None = ERROR
-
-    def check(self) -> None:
-        """Raise if `error` is not between 0 and 1, before any image is read."""
-        if self.error is not None:
-            check_share("error", self.error)
 
     def predict(
         self, files: Iterable[Path], encoder: Encoder, *, store: EmbeddingStore | None = None

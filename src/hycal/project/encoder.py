@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from hycal.embedding.store import space_fingerprint
 from hycal.encoders import load_encoder
-from hycal.encoders.catalog import JOINED_BY
-from hycal.encoders.encoder import CombinedEncoder, Encoder, MissingEncoder
-from hycal.encoders.loader import load_tower
+from hycal.encoders.catalog import JOINED_BY, find_parts
+from hycal.encoders.encoder import CombinedEncoder, Encoder, MissingEncoder, present_parts
 from hycal.errors import HyCalError
 from hycal.project.examples import Space
 from hycal.project.labels import split_label
@@ -25,14 +25,21 @@ def encoder_space(encoder: Encoder) -> Space:
     return Space(encoder.name, space_fingerprint(encoder), encoder.dimension, views)
 
 
-def encoder_of(state: State, name: str | None, weights: Path | None, *, threads: int | None = None) -> Encoder:
+def encoder_of(
+    state: State,
+    name: str | None,
+    weights: Path | None,
+    *,
+    threads: int | None = None,
+    loaded: Encoder | None = None,
+) -> Encoder:
     """Load the encoder that a project was learned with; refuse another one.
 
     Of a project with views, a part that cannot be loaded is a `MissingEncoder`: its view is missing in new rows.
 
     `name` is the encoder that the user asked for, None for the one that the project names; of a project with views,
     some of its parts are enough. `weights` are by default in their usual place; `threads` of one batch are by default
-    as many as cores.
+    as many as cores. The parts of an encoder that is `loaded` already are used again.
     """
     own = state.space.name
     if not own and not name:
@@ -41,25 +48,39 @@ def encoder_of(state: State, name: str | None, weights: Path | None, *, threads:
             "`hycal encoders list` shows them."
         )
     known, asked = _parts(own), _parts(name or own)
-    if own and not asked <= known:
+    if own and name and not asked <= known:
+        find_parts(name)  # a misspelt name is no other encoder
         raise HyCalError(
             f"This model was learned with encoder {own!r}, so {name!r} cannot be used with it: their embeddings "
             f"cannot be compared. Leave --encoder out, or learn the images again into a new model."
         )
+    here = {} if loaded is None else {(part.name, part.fingerprint): part for part in present_parts(loaded)}
+
+    def load(part: Space) -> Encoder:
+        like = _fingerprint(part)
+        known = here.get((part.name, like))
+        return known or load_encoder(part.name or name or "", weights=weights, like=like, threads=threads)
+
     if own and state.space.views is not None:
-        encoder: Encoder = _load_parts(state.space, None if name is None else asked, weights, threads)
+        encoder: Encoder = _load_parts(state.space, None if name is None else asked, weights, load)
     else:
-        like = (state.space.fingerprint or "").partition("/")[0]  # without the version of the decoder
-        encoder = load_encoder(name or own, weights=weights, like=like, threads=threads)
+        encoder = load(state.space)
     check_encoder(state, encoder)
     return encoder
+
+
+def _fingerprint(part: Space) -> str:
+    """Return the fingerprint of the encoder of a space: that of the space without the version of the decoder."""
+    return (part.fingerprint or "").partition("/")[0]
 
 
 def _parts(name: str) -> set[str]:
     return {part.strip().lower() for part in name.split(JOINED_BY)}
 
 
-def _load_parts(space: Space, asked: set[str] | None, weights: Path | None, threads: int | None) -> CombinedEncoder:
+def _load_parts(
+    space: Space, asked: set[str] | None, weights: Path | None, load: Callable[[Space], Encoder]
+) -> CombinedEncoder:
     """Load the parts of a combined encoder. Those that were asked for by name must be there."""
     if weights is not None and len(asked or space.parts) > 1:
         raise HyCalError(
@@ -68,16 +89,16 @@ def _load_parts(space: Space, asked: set[str] | None, weights: Path | None, thre
         )
     found: list[Encoder | MissingEncoder] = []
     for part in space.parts:
-        like = (part.fingerprint or "").partition("/")[0]
+        missing = partial(MissingEncoder, part.name, part.dimension, _fingerprint(part))
         try:
             if asked is not None and part.name.lower() not in asked:
-                found.append(MissingEncoder(part.name, part.dimension, like, "It is left out by --encoder."))
+                found.append(missing("It is left out by --encoder."))
             else:
-                found.append(load_tower(part.name, weights=weights, like=like, threads=threads))
+                found.append(load(part))
         except HyCalError as problem:
             if asked is not None:
                 raise
-            found.append(MissingEncoder(part.name, part.dimension, like, str(problem)))
+            found.append(missing(str(problem)))
     return CombinedEncoder(found)
 
 
@@ -88,11 +109,16 @@ def missing_views(encoder: Encoder) -> dict[str, str]:
 
 
 def encoder_if_any(
-    state: State, name: str | None = None, weights: Path | None = None, *, threads: int | None = None
+    state: State,
+    name: str | None = None,
+    weights: Path | None = None,
+    *,
+    threads: int | None = None,
+    loaded: Encoder | None = None,
 ) -> tuple[Encoder | None, str]:
     """Return the encoder of a project, or None and the reason; refuse if the user named one. As `encoder_of`."""
     try:
-        return encoder_of(state, name, weights, threads=threads), ""
+        return encoder_of(state, name, weights, threads=threads, loaded=loaded), ""
     except HyCalError as problem:
         if name is not None or weights is not None:
             raise

@@ -5,13 +5,12 @@ Folders may have any name. A typed name must be one that can be typed again.
 
 from __future__ import annotations
 
-import difflib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hycal.errors import HyCalError
+from hycal.errors import HyCalError, did_you_mean
 from hycal.project.examples import ClassExamples
 from hycal.project.state import State
 from hycal.validation import Label, normal_name
@@ -195,10 +194,8 @@ def whole_label(state: State, name: str, *, ask: Callable[[Sequence[str]], str] 
         return found.name
     domains = [domain for domain in state.domains if domain]
     if "/" not in name and ask is None:
-        near = _nearest(state, name)
-        guess = "" if near is None else f" Did you mean {near!r}?"
         raise HyCalError(
-            f"{name!r} is no class of this model.{guess} For a new class name its domain too: "
+            f"{name!r} is no class of this model.{_nearest(state, name)} For a new class name its domain too: "
             f"{class_label(domains[0] if domains else 'flower', name)}. Domains so far: {', '.join(domains) or 'none'}."
         )
     label = name if "/" in name or ask is None else class_label(ask(domains), name)
@@ -240,19 +237,15 @@ def _whole(kind: TargetKind, name: str, state: State, labels: list[Label]) -> Ta
     return Target(kind, name, {label: tuple(e.identity for e in state.classes[label].examples) for label in labels})
 
 
-def _nearest(state: State, name: str) -> str | None:
-    """Return the label or domain that is written most like `name`, which may lack the domain, in any case."""
+def _nearest(state: State, name: str) -> str:
+    """Ask for the label or domain that is written most like `name`, which may lack the domain, in any case."""
     written = {split_label(label)[1].lower(): str(label) for label in state.labels}
     written |= {known.lower(): known for known in (*map(str, state.labels), *state.domains)}
-    near = difflib.get_close_matches(name.lower(), written, n=1)
-    return written[near[0]] if near else None
+    return did_you_mean(name, written)
 
 
 def _guess(state: State, name: str) -> str:
-    near = _nearest(state, name)
-    if near is not None:
-        return f" Did you mean {near!r}?"
     known = [*map(str, state.labels), *state.domains]
-    return (
+    return _nearest(state, name) or (
         f" It knows {', '.join(known[:5])}{', ...' if len(known) > 5 else ''}." if known else " It has no classes yet."
     )

@@ -224,16 +224,26 @@ def forget(service: TheService, body: requests.ForgetIn) -> schemas.ChangeOut:
     return _change(service, lambda: service.forget(target, for_good=body.for_good))
 
 
+async def _only_if(request: Request, body: requests.UndoIn | None = None) -> str | None:
+    """Return the hash of the model that a client means. The framework reads JSON `null` as no body; it is refused."""
+    if body is None and await request.body():
+        raise HyCalError('The body is null; expected JSON {"only_if": ...}, {} or no body. Nothing was changed.')
+    return None if body is None else body.only_if
+
+
+OnlyIf = Annotated[str | None, Depends(_only_if)]
+
+
 @router.post("/undo", summary="Take the last change back")
-def undo(service: TheService, body: requests.UndoIn | None = None) -> schemas.ChangeOut:
+def undo(service: TheService, only_if: OnlyIf) -> schemas.ChangeOut:
     """With `only_if`, only if the model is still the one of that hash."""
-    return _change(service, lambda: service.undo(only_if=None if body is None else body.only_if))
+    return _change(service, lambda: service.undo(only_if=only_if))
 
 
 @router.post("/redo", summary="Make the change again that the last undo took back")
-def redo(service: TheService, body: requests.UndoIn | None = None) -> schemas.ChangeOut:
+def redo(service: TheService, only_if: OnlyIf) -> schemas.ChangeOut:
     """With `only_if`, only if the model is still the one of that hash."""
-    return _change(service, lambda: service.redo(only_if=None if body is None else body.only_if))
+    return _change(service, lambda: service.redo(only_if=only_if))
 
 
 @router.get("/choices", summary="The methods and encoders that there are")

@@ -281,7 +281,7 @@ class Service:
             with self._changing:
                 state = self.state
                 if state.space != self._space:  # no other thread was first
-                    self._use(*encoder_if_any(state), state.space)
+                    self._use(*encoder_if_any(state, loaded=self.encoder), state.space)
 
     def change_method(self, method: str) -> Receipt:
         """Change the method: of a new project its first one, of any other with undo."""

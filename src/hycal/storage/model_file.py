@@ -184,7 +184,7 @@ def _opened(source: Path) -> tuple[dict[str, Any], bytes, dict[str, npt.NDArray[
     except ModelFileError:
         raise
     except (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError, MemoryError) as error:
-        raise ModelFileError(f"{source} is not a readable safetensors file: {error}. {_ADVICE}") from None
+        raise ModelFileError(f"{source} is not a hycal model, or it is damaged: {error}. {_ADVICE}") from None
 
 
 def _check_sums(found: npt.NDArray[Any] | None, header: bytes, tensors: Tensors, source: Path, *, needed: bool) -> None:
@@ -223,7 +223,7 @@ _TYPES = {
     "U8": "|u1",
 }  # what a hycal model may hold
 
-_ADVICE = "Expected a file written by hycal's save; restore it from a copy."
+_ADVICE = "Expected a file that `hycal learn` or `save()` wrote; restore it from a copy."
 
 
 def _manifest(text: str | None, source: Path) -> dict[str, Any]:

@@ -28,7 +28,6 @@ No number of right answers makes an error impossible. After n in a row, Jeffreys
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -37,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.algebra.covariance import directions
-from hycal.algebra.softmax import log_softmax, probabilities
+from hycal.algebra.softmax import log_softmax
 from hycal.state.changes import Changes
 from hycal.state.records import Records
 from hycal.state.selection import by_first_sample, spread
@@ -123,17 +122,15 @@ class Calibration:
         if len(records.counts) == 1 or not n:
             return cls(1.0, floor, np.empty(0))
         found, most = _held_out_scores(method, derived, records)
-        prior = TemperaturePrior()
         if fixed is not None and not len(found.samples.rows) and method.uses_texts(derived):
             return cls(fixed, floor, np.empty(0))
-        centre = prior.centre(method, derived, records)
-        fitted = fit_temperature(found, centre, prior)
+        fitted, centre = fit_temperature(method, derived, records, found)
         judged = len(found.samples.rows)
         known = cls(_with_own(fitted, fixed, judged), floor, np.empty(0), deviation=_deviation(fixed, judged))
         own = found.of_own(lambda scores, entries: known.probabilities(scores)[entries])
         margins = partial(score_margins, method, derived)
         held_out = HeldOut.of(found.samples, records, most)
-        likelihood = Likelihood.of(found, held_out, fitted, (prior.strength, centre), margins)
+        likelihood = Likelihood.of(found, held_out, fitted, (TemperaturePrior.strength, centre), margins)
         return replace(known, own=np.sort(own), likelihood=likelihood)
 
     def after(self, changes: Changes, method: ScoringMethod, derived: Any, fixed: float | None) -> Calibration | None:
@@ -165,11 +162,14 @@ class Calibration:
 
     def probabilities(self, scores: npt.NDArray[Any]) -> Doubles:
         """Return the probabilities of scores, (n, C)."""
-        chances = np.full(scores.shape, self.floor / scores.shape[1])
+        below = np.subtract(scores, scores.max(axis=1, keepdims=True), dtype=np.float64)
+        chances: Any = self.floor / scores.shape[1]
         for temperature, weight in self.temperatures:
-            part = probabilities(scores, temperature)
-            part *= weight * (1.0 - self.floor)
-            chances += part
+            part = below / temperature
+            np.exp(part, out=part)
+            part *= weight * (1.0 - self.floor) / part.sum(axis=1, keepdims=True)
+            part += chances
+            chances = part
         return chances
 
     def threshold(self, coverage: float) -> float:
@@ -214,33 +214,19 @@ def _floor(n: int) -> float:
     return 1.0 / (2.0 * (n + 1.0))
 
 
-def calibrated_temperature(
-    method: ScoringMethod, derived: Any, records: Records, found: HeldOutScores, fixed: float | None
-) -> float:
-    """Return the temperature of a method, given scores of held-out samples; `fixed` is the method's own."""
-    prior = TemperaturePrior()
-    if fixed is not None and not len(found.samples.rows) and method.uses_texts(derived):
-        return fixed
-    fitted = fit_temperature(found, prior.centre(method, derived, records), prior)
-    return _with_own(fitted, fixed, len(found.samples.rows))
-
-
-def fit_temperature(found: HeldOutScores, centre: float, prior: TemperaturePrior) -> float:
-    """Return the most probable temperature, given held-out scores and the prior with its centre."""
-    samples = found.samples
+def fit_temperature(method: ScoringMethod, derived: Any, records: Records, found: HeldOutScores) -> tuple[float, float]:
+    """Return the most probable temperature, given held-out scores, and T0, the centre of its prior."""
+    prior, samples = TemperaturePrior(), found.samples
+    centre = prior.centre(method, derived, records)
     if not len(samples.rows):
-        return centre
+        return centre, centre
     weights = (samples.counts - 1.0) / samples.counts
 
     def loss(step: float) -> float:
         likely = found.of_own(lambda scores, own: log_softmax(scores / centre * np.exp(-step))[own])
         return float(0.5 * prior.strength * step**2 - weights @ likely)
 
-    return centre * float(np.exp(_smallest(loss)))
-
-
-def _smallest(loss: Callable[[float], float]) -> float:
-    return smallest(loss, -_WIDEST, _WIDEST, tolerance=_CLOSE)
+    return centre * float(np.exp(smallest(loss, -_WIDEST, _WIDEST, tolerance=_CLOSE))), centre
 
 
 def _held_out_scores(method: ScoringMethod, derived: Any, records: Records) -> tuple[HeldOutScores, int]:

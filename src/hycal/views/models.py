@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread
 from hycal.state.snapshot import Snapshot
-from hycal.uncertainty.calibration import calibrated_temperature
+from hycal.uncertainty.calibration import fit_temperature
 from hycal.uncertainty.leave_one_out import HeldOutScores, leaves_out_quickly, score_held_out
 from hycal.validation import Doubles, Floats, unit_queries
 from hycal.views.weights import DomainColumns, ViewWeights, log_shares
@@ -106,7 +106,7 @@ class View:
             return replace(self, temperature=fixed or 1.0)
         judged = np.flatnonzero(found.samples.counts > 1)
         some = HeldOutScores(found.samples.at(judged), found.scores[judged])
-        return replace(self, temperature=calibrated_temperature(self.method, self.value, self.table, some, fixed))
+        return replace(self, temperature=fit_temperature(self.method, self.value, self.table, some)[0])
 
 
 @dataclass(frozen=True, eq=False)
