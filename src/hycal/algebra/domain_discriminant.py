@@ -44,21 +44,11 @@ def domain_covariances(
 
 @dataclass(frozen=True, eq=False)
 class DomainDiscriminants:
-    """The discriminant as a linear head less half a square for each domain.
+    """The discriminant as a linear head less half a square for each domain."""
 
-    Attributes
-    ----------
-    head : LinearHead
-        Weights w P_g mu_c, bias w (log|P_g| - mu_c'P_g mu_c)/2.
-    factors : ndarray of shape (G, d, d)
-        sqrt(w) V_g.
-    groups : ndarray of shape (C,)
-        g of each class.
-    """
-
-    head: LinearHead
-    factors: Doubles
-    groups: npt.NDArray[np.intp]
+    head: LinearHead  # weights w P_g mu_c, bias w (log|P_g| - mu_c'P_g mu_c)/2
+    factors: Doubles  # (G, d, d): sqrt(w) V_g
+    groups: npt.NDArray[np.intp]  # (C,): g of each class
 
     @classmethod
     def of(

@@ -55,8 +55,6 @@ def estimate_rest(classifier: IncrementalClassifier, rows: Floats) -> Estimate |
 class LabelCurve:
     """The errors expected after so many labels, as a pile is labelled.
 
-    Examples
-    --------
     >>> curve = LabelCurve()
     >>> for labels in (10, 20, 25, 30, 35, 40): curve.add(labels, 2 / labels)
     >>> curve.more_labels(0.04), curve.more_labels(0.1), curve.more_labels(0.001)

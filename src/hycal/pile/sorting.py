@@ -108,8 +108,6 @@ def decide(
 def sure_enough(chances: Doubles, error: float) -> npt.NDArray[np.bool_]:
     """Return which answers to accept, given their probabilities: the surest, with a mean chance of error <= `error`.
 
-    Examples
-    --------
     >>> sure_enough(np.array([0.5, 0.99, 0.9, 0.95]), 0.06)
     array([False,  True,  True,  True])
     """
