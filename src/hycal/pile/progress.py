@@ -33,15 +33,7 @@ _FARTHEST = 3.0  # times the labels so far
 
 
 def estimate_rest(classifier: IncrementalClassifier, rows: Floats) -> Estimate | None:
-    """Return the accuracy to expect of unlabelled images; None where there are fewer than two classes.
-
-    Parameters
-    ----------
-    classifier : IncrementalClassifier
-        What was learned so far.
-    rows : ndarray of shape (n, d)
-        Embeddings of the images that nobody has labelled.
-    """
+    """Return the accuracy to expect of unlabelled images, by their rows; None if there are fewer than two classes."""
     if len(classifier.classes_) < 2 or not len(rows):
         return None
     some = np.linspace(0, len(rows) - 1, min(len(rows), _LOOKED_AT)).astype(np.intp)

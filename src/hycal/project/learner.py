@@ -63,23 +63,9 @@ class Learner:
     ) -> EmbeddedExamples:
         """Embed images and make their thumbnails. An image that cannot be used is skipped, with its reason.
 
-        Parameters
-        ----------
-        sources : sequence of ImageSource
-        names : sequence of str, optional
-            What the project calls the images; by default the names of the sources.
-        thumbnails : bool, default=True
-            Whether to make thumbnails: up to 3 kB for each image in the file.
-        known : container of bytes
-            Content hashes of images that need no thumbnail: those that the project knows already.
-        store : EmbeddingStore, optional
-            The embedding cache.
-        watch : callable, optional
-            Called with the progress.
-        most_pixels : int
-            Larger images are skipped undecoded.
-        preparing : callable
-            Decodes and preprocesses an image; see `hycal.embedding.preparation`.
+        `names` is what the project calls the images; by default the names of the sources. A thumbnail takes up to 3 kB
+        in the file; images whose content hash is `known` to the project need none. The other options are those of
+        `hycal.embedding.embed`.
         """
         if self.encoder is None:
             raise HyCalError(f"Images cannot be embedded here. {self.why_no_encoder}".strip())

@@ -58,10 +58,7 @@ VIEWS: list[Any] = [None, ViewWidths()]
 class ViewScorer:
     """What derives and scores a model of several views: the same functions as those of a method.
 
-    Parameters
-    ----------
-    model : IncrementalClassifier
-        A method with the parameter `views`.
+    `model` is a method with the parameter `views`.
     """
 
     fixed_temperature: ClassVar[float | None] = 1.0  # the weights are fitted on held-out samples already
