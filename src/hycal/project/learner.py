@@ -28,6 +28,12 @@ class EmbeddedExamples:
     skipped: tuple[Skipped, ...]
     encoded: int = 0
 
+    @property
+    def problems(self) -> dict[int, str]:
+        """Why images cannot be used, by their number among the sources: the skipped ones are in order."""
+        rest = (number for number in range(len(self.examples) + len(self.skipped)) if number not in self.examples)
+        return {number: item.reason for number, item in zip(rest, self.skipped, strict=True)}
+
     def labelled(self, labels: Sequence[str]) -> list[Arrival]:
         """Return the images to learn, each under the label of its source."""
         return [Arrival(labels[number], example) for number, example in self.examples.items()]

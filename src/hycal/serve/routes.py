@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, File, Query, Request, Response, UploadFi
 from fastapi.concurrency import run_in_threadpool
 
 from hycal._version import __version__
+from hycal.embedding import ImageBytes
 from hycal.errors import HyCalError
 from hycal.project import Receipt, find_class
 from hycal.project.answers import ERROR
@@ -27,7 +28,7 @@ from hycal.serve.serializers import (
     describe_model,
     describe_trial,
 )
-from hycal.serve.service import SentImage, Service, Upload
+from hycal.serve.service import SentImage, Service
 
 
 async def _service(request: Request) -> Service:
@@ -267,12 +268,12 @@ def _receive(service: Service, files: Sequence[UploadFile]) -> tuple[list[SentIm
         return service.receive(uploads), watch
 
 
-def read_uploads(service: Service, files: Sequence[UploadFile]) -> list[Upload]:
+def read_uploads(service: Service, files: Sequence[UploadFile]) -> list[ImageBytes]:
     """Return the image files of a request, which may not be too many."""
     most = service.limits.images
     if len(files) > most:
         raise HyCalError(f"{len(files)} images in one request; the limit is {most}. Send them in several.")
-    return [Upload(file.filename or "image", file.file.read()) for file in files]
+    return [ImageBytes(file.filename or "image", file.file.read()) for file in files]
 
 
 def _receive_only(service: Service, files: Sequence[UploadFile]) -> schemas.ImagesOut:
