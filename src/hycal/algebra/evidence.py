@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,13 @@ class ScoreParts:
     scores: npt.NDArray[Any]
     parts: tuple[ScorePart, ...]
     quantity: str
+
+    @classmethod
+    def of_evidence(cls, scores: npt.NDArray[Any], shares: Mapping[str, Doubles]) -> ScoreParts:
+        """Return shares of evidence above the average class, by name, and what the domain of a class adds to them."""
+        whole = {**shares, "domain": scores - sum(shares.values())}
+        parts = (ScorePart(name, part - part.mean(axis=1, keepdims=True)) for name, part in whole.items())
+        return cls(scores, tuple(parts), "evidence")
 
 
 @dataclass(frozen=True, eq=False)
