@@ -24,39 +24,22 @@ Model = TypeVar("Model")
 
 @dataclass(frozen=True)
 class Sealing:
-    """How a method is sealed.
+    """How a method is sealed."""
 
-    Attributes
-    ----------
-    keeps : str
-        "means" of classes alone, also the scatter of "groups" of classes, or also that of "classes"; "" if the method
-        cannot be sealed.
-    reason : str
-        Why it cannot be sealed; or what a sealed model leaves out, "" where that is nothing.
-    """
-
+    # "means" of classes alone, also the scatter of "groups" of classes, or also that of "classes"; "" if the method
+    # cannot be sealed.
     keeps: str = ""
-    reason: str = ""
+    reason: str = ""  # why it cannot be sealed; or what a sealed model leaves out, "" where that is nothing
 
 
 @dataclass(frozen=True, eq=False)
 class SealPlan:
-    """What is sealed.
+    """What is sealed."""
 
-    Attributes
-    ----------
-    value : object
-        What `derive` would return if it used no more than a sealed model keeps: calibration is fitted to it.
-    group_of : mapping of label to str
-    own : set of str
-        Groups whose classes need scatters of their own.
-    weights, numbers : mappings
-        As in `SealedRecords`.
-    """
-
-    value: Any
+    value: Any  # what `derive` would return if it used no more than a sealed model keeps: calibration is fitted to it
     group_of: Mapping[Label, str]
-    own: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()  # groups whose classes need scatters of their own
+    # As in `SealedRecords`.
     weights: Mapping[str, Doubles] = field(default_factory=dict)
     numbers: Mapping[str, Doubles] = field(default_factory=dict)
 

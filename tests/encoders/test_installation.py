@@ -10,9 +10,8 @@ import pytest
 
 from hycal.encoders import installation, load_encoder, loader
 from hycal.encoders.catalog import find_encoder
-from hycal.encoders.files import encoder_dir
+from hycal.encoders.files import encoder_dir, file_hash
 from hycal.encoders.installation import install
-from hycal.encoders.loader import file_hash
 from hycal.errors import HyCalError
 from tests.encoders import small_clip
 

@@ -21,5 +21,5 @@ def test_no_flipped_bit_is_silent(tmp_path: Path) -> None:
 
 def test_the_harness_sees_a_silent_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = targets(tmp_path)["shard of the cache"]
-    monkeypatch.setattr(cache, "_sha256", lambda path: path.stem)  # a cache that checks no shard
+    monkeypatch.setattr(cache, "file_hash", lambda path: path.stem)  # a cache that checks no shard
     assert flip(found, 12, random.Random(0))["silent"]

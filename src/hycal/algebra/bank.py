@@ -43,20 +43,11 @@ _ROWS_PER_PRODUCT = 4096  # factor rows in one matrix product: with 1024 queries
 
 @dataclass(frozen=True, eq=False)
 class GaussianBank:
-    """The packed Gaussians of `members`, which are sorted by sample count. The table above describes the arrays.
+    """The packed Gaussians of `members`, which are sorted by sample count. The table above describes the arrays."""
 
-    Attributes
-    ----------
-    members : tuple of ClassRecord
-        Row i of every array belongs to `members[i]`.
-    options : GaussianOptions
-    order : ndarray of shape (C,)
-        `members[i]` was passed to `build` at position `order[i]`.
-    """
-
-    members: tuple[ClassRecord, ...]
+    members: tuple[ClassRecord, ...]  # row i of every array belongs to `members[i]`
     options: GaussianOptions
-    order: npt.NDArray[np.intp]
+    order: npt.NDArray[np.intp]  # (C,): `members[i]` was passed to `build` at position `order[i]`
     starts: npt.NDArray[np.intp]
     means: Floats
     lengths: Floats

@@ -15,30 +15,14 @@ from functools import cache
 
 @dataclass(frozen=True)
 class Addition:
-    """Classes that are added to a model. The defaults are the paper's case.
+    """Classes that are added to a model. The defaults are the paper's case."""
 
-    Attributes
-    ----------
-    classes : int
-        C, after the addition.
-    added : int
-        Classes that are added.
-    shots : int
-        K, samples of each class.
-    width : int
-        d, the embedding dimension.
-    features : int
-        Random features, where a method has them; 1024 as in the paper's baselines.
-    domains : int
-        G, after the addition.
-    """
-
-    classes: int = 300
-    added: int = 10
-    shots: int = 10
-    width: int = 512
-    features: int = 1024
-    domains: int = 2
+    classes: int = 300  # C, after the addition
+    added: int = 10  # classes that are added
+    shots: int = 10  # K, samples of each class
+    width: int = 512  # d, the embedding dimension
+    features: int = 1024  # random features, where a method has them; 1024 as in the paper's baselines
+    domains: int = 2  # G, after the addition
 
     @property
     def samples(self) -> int:

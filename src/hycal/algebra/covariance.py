@@ -29,21 +29,12 @@ def directions(means: Doubles) -> Doubles:
 def covariance_factors(deviations: Doubles, scale: float, ridge: float) -> Doubles:
     """Return W with R^-1 = (I - W'W)/ridge for R = scale S + ridge I, S the covariance, for a batch of classes.
 
+    `deviations` are samples minus the mean of their class, (B, K, d) for B classes of K samples each. W has the shape
+    (B, r, d) with r = min(K - 1, d): deviations sum to zero, so one eigenvalue is zero and its row is left out. For one
+    sample S = 0 and r = 0.
+
     No d x d matrix is built while K <= d. With the deviations D and D D'/(K-1) = Q e Q' the factor is
     W = sqrt(scale/(scale e + ridge)) Q'D/sqrt(K-1). It divides by no eigenvalue, so no rank has to be decided.
-
-    Parameters
-    ----------
-    deviations : ndarray of shape (B, K, d)
-        Samples minus the mean of their class, for B classes of K samples each.
-    scale, ridge : float
-        a and delta of the regularised covariance.
-
-    Returns
-    -------
-    ndarray of shape (B, r, d)
-        r = min(K - 1, d): deviations from the mean sum to zero, so one eigenvalue is zero and its row is left out.
-        For one sample S = 0 and r = 0.
     """
     classes, count, width = deviations.shape
     if count == 1:

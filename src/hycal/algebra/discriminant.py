@@ -29,6 +29,7 @@ from scipy.linalg import eigh
 from hycal.algebra.covariance import class_means
 from hycal.algebra.features import Features, LinearHead
 from hycal.algebra.ridge import gram_matrix, solve_ridge
+from hycal.state.sealed import SealedRecords
 from hycal.validation import Doubles
 
 _ROUNDING = 1e-12
@@ -127,3 +128,18 @@ def dual_precision_times(B: Doubles, ridge: float, vectors: Doubles) -> Doubles:
     """Return P v from the kernel of the centred samples, (N, N)."""
     coefficients = solve_ridge(gram_matrix(len(B), [B.T]), ridge, B @ vectors.T)
     return (vectors - coefficients.T @ B) / ridge
+
+
+def sealed_within(table: SealedRecords) -> WithinClass:
+    """Return class means, and rows that have the scatter of all centred samples."""
+    factors = [spread.factor for spread in table.group_spreads]
+    return WithinClass(table.means, np.concatenate(factors).astype(np.float64))
+
+
+def sealed_freedom(table: SealedRecords) -> int:
+    """Return the degrees of freedom of all scatters, at least 1.
+
+    They are samples less classes until a class is forgotten: its part of the scatter of its domain stays, and its
+    degrees of freedom with it.
+    """
+    return max(sum(spread.freedom for spread in table.group_spreads), 1)

@@ -41,32 +41,20 @@ Regularisation = Callable[[int, int, float], tuple[float, float]]
 
 @dataclass(frozen=True, eq=False)
 class SteppedDiscriminant:
-    """gain (mu_c'P x - mu_c'P mu_c/2) for every class. The table above describes the arrays.
+    """gain (mu_c'P x - mu_c'P mu_c/2) for every class. The table above describes the arrays."""
 
-    Attributes
-    ----------
-    records : Records
-        What it was derived from.
-    changed : int
-        Samples that changed since it was built; 0 right after.
-    built_ridge : float
-        The ridge that it was built with.
-    scatter : ndarray or None
-        S is not kept where the ridge never changes.
-    """
-
-    records: Records
+    records: Records  # what it was derived from
     features: Features
     means: Doubles
-    scatter: Doubles | None
+    scatter: Doubles | None  # S is not kept where the ridge never changes
     precision: Doubles
     squares: Doubles
     slopes: Doubles
     curves: Doubles
     ridge: float
     gain: float
-    built_ridge: float
-    changed: int = 0
+    built_ridge: float  # the ridge that it was built with
+    changed: int = 0  # samples that changed since it was built; 0 right after
 
     @classmethod
     def built(

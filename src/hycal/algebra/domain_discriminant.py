@@ -23,9 +23,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cholesky, solve_triangular
 
-from hycal.algebra.discriminant import WithinClass
+from hycal.algebra.discriminant import WithinClass, sealed_freedom
 from hycal.algebra.features import LinearHead
 from hycal.parallel.threads import map_rows
+from hycal.state.sealed import SealedRecords
 from hycal.validation import Doubles, Floats
 
 
@@ -35,30 +36,30 @@ def domain_covariances(
     """Return Sigma_g of every domain; class c has `counts[c]` rows of `within` and belongs to domain `groups[c]`."""
     own = np.repeat(groups, counts)
     parts = [within.deviations[own == g] for g in range(groups.max() + 1)]
-    scatters = [part.T @ part for part in parts]
-    pooled = np.sum(scatters, axis=0) / within.freedom
     classes = np.bincount(groups[counts > 0], minlength=len(parts))
     freedoms = [len(part) - number for part, number in zip(parts, classes, strict=True)]
+    return _shrunk([part.T @ part for part in parts], freedoms, within.freedom, strength)
+
+
+def sealed_covariances(table: SealedRecords, strength: float) -> list[Doubles]:
+    """Return Sigma_g of every group of a sealed model."""
+    spreads = table.group_spreads
+    freedoms = [spread.freedom for spread in spreads]
+    return _shrunk([spread.scatter for spread in spreads], freedoms, sealed_freedom(table), strength)
+
+
+def _shrunk(scatters: Sequence[Doubles], freedoms: Sequence[int], freedom: int, strength: float) -> list[Doubles]:
+    pooled = np.sum(scatters, axis=0) / freedom
     return [(S + strength * pooled) / (f + strength) for S, f in zip(scatters, freedoms, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class DomainDiscriminants:
-    """The discriminant as a linear head less half a square for each domain.
+    """The discriminant as a linear head less half a square for each domain."""
 
-    Attributes
-    ----------
-    head : LinearHead
-        Weights w P_g mu_c, bias w (log|P_g| - mu_c'P_g mu_c)/2.
-    factors : ndarray of shape (G, d, d)
-        sqrt(w) V_g.
-    groups : ndarray of shape (C,)
-        g of each class.
-    """
-
-    head: LinearHead
-    factors: Doubles
-    groups: npt.NDArray[np.intp]
+    head: LinearHead  # weights w P_g mu_c, bias w (log|P_g| - mu_c'P_g mu_c)/2
+    factors: Doubles  # (G, d, d): sqrt(w) V_g
+    groups: npt.NDArray[np.intp]  # (C,): g of each class
 
     @classmethod
     def of(

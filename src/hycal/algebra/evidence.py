@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,24 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ScorePart:
-    """One kind of evidence.
+    """One kind of evidence."""
 
-    Attributes
-    ----------
-    name : str
-        What it rests on: "direction", "distance", "kernel", "covariance", "text" or "domain".
-    share : ndarray of shape (n, C)
-        What it adds.
-    measure : ndarray of shape (n, C), or None
-        The quantity behind it, such as a cosine or a squared distance.
-    weight : ndarray of shape (C,), or None
-        The weight of the measure, where one for each class says all.
-    """
-
-    name: str
-    share: npt.NDArray[Any]
-    measure: npt.NDArray[Any] | None = None
-    weight: Doubles | None = None
+    name: str  # what it rests on: "direction", "distance", "kernel", "covariance", "text" or "domain"
+    share: npt.NDArray[Any]  # (n, C): what it adds
+    measure: npt.NDArray[Any] | None = None  # (n, C): the quantity behind it, such as a cosine or a squared distance
+    weight: Doubles | None = None  # (C,): the weight of the measure, where one for each class says all
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,33 +37,28 @@ class ScoreParts:
     parts: tuple[ScorePart, ...]
     quantity: str
 
+    @classmethod
+    def of_evidence(cls, scores: npt.NDArray[Any], shares: Mapping[str, Doubles]) -> ScoreParts:
+        """Return shares of evidence above the average class, by name, and what the domain of a class adds to them."""
+        whole = {**shares, "domain": scores - sum(shares.values())}
+        parts = (ScorePart(name, part - part.mean(axis=1, keepdims=True)) for name, part in whole.items())
+        return cls(scores, tuple(parts), "evidence")
+
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The parts of HyCal's s_c = w_c Phi(-m_c) + (1 - w_c) Phi(cos_c), for each query and class.
+    """The parts of HyCal's s_c = w_c Phi(-m_c) + (1 - w_c) Phi(cos_c), for each query and class."""
 
-    Attributes
-    ----------
-    cosine, distance : ndarrays of shape (n, C)
-        Cosine of the query and the class mean, and squared Mahalanobis distance.
-    z_cosine, z_closeness : ndarrays of shape (n, C)
-        The cosine, and minus the distance, as z-scores over the classes; under the literal rule the cosine as it is,
-        and the closeness in [0, 1].
-    log_odds : ndarray of shape (n, C)
-        The decision function: log-odds of s_c; under the literal rule s_c.
-    weight : ndarray of shape (C,)
-        w_c: how much the distance counts. The rest, 1 - w_c, is the cosine's.
-    blend : Blend
-        Of the rule.
-    """
-
+    # (n, C): cosine of the query and the class mean, and squared Mahalanobis distance.
     cosine: Doubles
     distance: Doubles
+    # (n, C): the cosine, and minus the distance, as z-scores over the classes; under the literal rule the cosine as it
+    # is, and the closeness in [0, 1].
     z_cosine: Floats
     z_closeness: Floats
-    log_odds: Floats
-    weight: Doubles
-    blend: Blend
+    log_odds: Floats  # (n, C): the decision function: log-odds of s_c; under the literal rule s_c
+    weight: Doubles  # (C,): w_c: how much the distance counts. The rest, 1 - w_c, is the cosine's.
+    blend: Blend  # of the rule
 
     @cached_property
     def cosine_level(self) -> Doubles:

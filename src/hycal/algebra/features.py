@@ -174,18 +174,11 @@ class ArcCosine(StoredSamples):
 
 @dataclass(frozen=True, eq=False)
 class LinearHead:
-    """Scores features(x) . w_c + b_c.
-
-    Attributes
-    ----------
-    features : Features
-    weights : ndarray of shape (C, size)
-    bias : ndarray of shape (C,)
-    """
+    """Scores features(x) . w_c + b_c."""
 
     features: Features
-    weights: Doubles
-    bias: Doubles
+    weights: Doubles  # (C, size)
+    bias: Doubles  # (C,)
 
     @classmethod
     def on_embeddings(cls, weights: npt.NDArray[np.floating], bias: Doubles | None = None) -> LinearHead:

@@ -24,29 +24,14 @@ SHORTEST = 1e-12  # squared length below which v + t has no direction (v = -t)
 
 @dataclass(frozen=True)
 class Fusion:
-    """One way to fuse.
-
-    Parameters
-    ----------
-    needs_text : bool
-    fuse : callable
-        (v, t) -> z, over the last axis.
-    image_part : callable
-        x -> the part of x that is multiplied with v.
-    text_part : callable
-        x -> the part of x that is multiplied with t.
-    fixed_length : float or None
-        The length by which a fused pair is divided; None where the length is |v + t|.
-    parts : int
-        The width of z in units of the width of v.
-    """
+    """One way to fuse."""
 
     needs_text: bool
-    fuse: Callable[[Doubles, Doubles], Doubles]
-    image_part: Callable[[Doubles], Doubles]
-    text_part: Callable[[Doubles], Doubles]
-    fixed_length: float | None
-    parts: int = 1
+    fuse: Callable[[Doubles, Doubles], Doubles]  # (v, t) -> z, over the last axis
+    image_part: Callable[[Doubles], Doubles]  # x -> the part of x that is multiplied with v
+    text_part: Callable[[Doubles], Doubles]  # x -> the part of x that is multiplied with t
+    fixed_length: float | None  # the length by which a fused pair is divided; None where the length is |v + t|
+    parts: int = 1  # the width of z in units of the width of v
 
     def width(self, d: int) -> int:
         """Return the width of z for embeddings of width d."""

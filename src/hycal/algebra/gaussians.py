@@ -46,42 +46,23 @@ from hycal.validation import Doubles
 
 @dataclass(frozen=True)
 class GaussianOptions:
-    """How Gaussians are built.
+    """How Gaussians are built."""
 
-    Attributes
-    ----------
-    fusion : Fusion
-        Of image and text.
-    a, delta : float
-        R = a S + delta I.
-    centre : {"direction", "mean"}
-        The centre of a class: mu, of unit length, or the plain mean m.
-    """
-
-    fusion: Fusion
+    fusion: Fusion  # of image and text
+    # R = a S + delta I.
     a: float
     delta: float
-    centre: str = "direction"
+    centre: str = "direction"  # the centre of a class: mu, of unit length, or the plain mean m
 
 
 @dataclass(frozen=True, eq=False)
 class ClassGaussians:
-    """Gaussians of B classes with the same number of samples.
+    """Gaussians of B classes with the same number of samples."""
 
-    Attributes
-    ----------
-    t : ndarray of shape (B, 1, d)
-        Zero where the fusion uses no text.
-    mu : ndarray of shape (B, D)
-    W : ndarray of shape (B, r, D)
-    terms : ndarray of shape (B, 4)
-        c0, c1, c2 and b.
-    """
-
-    t: Doubles
-    mu: Doubles
-    W: Doubles
-    terms: Doubles
+    t: Doubles  # (B, 1, d): zero where the fusion uses no text
+    mu: Doubles  # (B, D)
+    W: Doubles  # (B, r, D)
+    terms: Doubles  # (B, 4): c0, c1, c2 and b
 
     @classmethod
     def of(cls, members: Sequence[ClassRecord], options: GaussianOptions) -> ClassGaussians:

@@ -46,34 +46,17 @@ Reals = npt.NDArray[np.floating[Any]]  # float64 while fitting, float32 while sc
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Global prior: pooled within-class covariance W0, and the basis that whitens it and diagonalises B.
+    """Global prior: pooled within-class covariance W0, and the basis that whitens it and diagonalises B."""
 
-    Attributes
-    ----------
-    within : ndarray of shape (d, d)
-        W0.
-    strength : float
-        tau.
-    influence : float
-        Weight of the scatter of a sample of domain g in S_g + tau W0: 1 in S_g, the rest through W0.
-    to_basis, from_basis : ndarrays of shape (d, d)
-        Row vectors times these go to the basis and back.
-    between : ndarray of shape (d,)
-        b.
-    freedom : float
-        Class means that B is worth, its isotropic part included.
-    ridge : float
-        e.
-    """
-
-    within: Doubles
-    strength: float
-    influence: float
+    within: Doubles  # (d, d): W0
+    strength: float  # tau
+    influence: float  # weight of the scatter of a sample of domain g in S_g + tau W0: 1 in S_g, the rest through W0
+    # (d, d): row vectors times these go to the basis and back.
     to_basis: Reals
     from_basis: Reals
-    between: Reals
-    freedom: float
-    ridge: float
+    between: Reals  # (d,): b
+    freedom: float  # class means that B is worth, its isotropic part included
+    ridge: float  # e
 
     def posterior(self, offsets: Reals, counts: npt.NDArray[np.int64]) -> Reals:
         """Return posterior means minus m_g from plain means minus m_g, for classes of `counts` samples."""
@@ -90,45 +73,19 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class DomainGaussians:
-    """The classes of one domain in its white space.
+    """The classes of one domain in its white space."""
 
-    Attributes
-    ----------
-    columns : ndarray of shape (C_g,)
-        Positions of the classes among all classes.
-    centre : ndarray of shape (d,)
-        m_g.
-    whitening : ndarray of shape (d, d)
-        W_g^-1/2.
-    log_det : float
-        log|W_g|/2.
-    weight : float
-        v_g + tau.
-    offsets : ndarray of shape (C_g, d)
-        mu_c - m_g.
-    shrunk : ndarray of shape (C_g, d)
-        Posterior means minus m_g.
-    scatter : ndarray of shape (d, d)
-        S_g.
-    plain : ndarray of shape (C_g, d)
-        (mu_c - m_g) W_g^-1/2.
-    posterior : ndarray of shape (C_g, d)
-        s_c.
-    radius : float
-        r_g.
-    """
-
-    columns: npt.NDArray[np.intp]
-    centre: Reals
-    whitening: Reals
-    log_det: float
-    weight: float
-    offsets: Reals
-    shrunk: Reals
-    scatter: Doubles
-    plain: Reals
-    posterior: Reals
-    radius: float
+    columns: npt.NDArray[np.intp]  # (C_g,): positions of the classes among all classes
+    centre: Reals  # (d,): m_g
+    whitening: Reals  # (d, d): W_g^-1/2
+    log_det: float  # log|W_g|/2
+    weight: float  # v_g + tau
+    offsets: Reals  # (C_g, d): mu_c - m_g
+    shrunk: Reals  # (C_g, d): posterior means minus m_g
+    scatter: Doubles  # (d, d): S_g
+    plain: Reals  # (C_g, d): (mu_c - m_g) W_g^-1/2
+    posterior: Reals  # (C_g, d): s_c
+    radius: float  # r_g
 
     def white(self, X: npt.NDArray[np.floating]) -> Reals:
         """Return z of each row of X."""

@@ -43,15 +43,9 @@ def fit_hierarchy(
 ) -> Hierarchy:
     """Return the hierarchy of classes, domains and all data.
 
-    Parameters
-    ----------
-    records : Records
-    strength : float
-        tau in units of the dimension: how many samples W0 is worth to a domain.
-    ridge : float
-        e: the share of the identity in W0.
-    domain_of : ndarray of shape (C,), optional
-        Number of the domain of each class, from 0 on; by default the domains have the names in `records`.
+    `strength` is tau in units of the dimension: how many samples W0 is worth to a domain. `ridge` is e, the share of
+    the identity in W0. `domain_of` numbers the domain of each class, (C,), from 0 on; by default the domains have the
+    names in `records`.
     """
     if domain_of is None:
         domain_of = np.unique(records.domains, return_inverse=True)[1]

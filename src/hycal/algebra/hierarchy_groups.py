@@ -21,11 +21,7 @@ _FEWEST = 64  # classes that are divided into groups
 def domain_candidates(records: Records, domains: str) -> list[npt.NDArray[np.intp]]:
     """Return one or two ways to number the domains of classes, (C,) each: as they are named, and with groups.
 
-    Parameters
-    ----------
-    records : Records
-    domains : {"named", "found"}
-        "named" groups the classes that have no domain name; "found" forgets all names.
+    `domains` "named" groups the classes that have no domain name; "found" forgets all names.
     """
     names = records.domains if domains == "named" else np.full(len(records.counts), "")
     numbers, nameless = np.unique(names, return_inverse=True)[1], np.flatnonzero(names == "")

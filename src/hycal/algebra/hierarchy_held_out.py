@@ -165,19 +165,12 @@ class HeldOutEvidence:
 
 @dataclass(frozen=True, eq=False)
 class InnerProduct:
-    """Inner products scale (y.z + k (g.y)(g.z)) of white space without a sample, one for each sample.
-
-    Attributes
-    ----------
-    scale : float
-    k, left : ndarrays of shape (n,)
-    g : ndarray of shape (n, d)
-    """
+    """Inner products scale (y.z + k (g.y)(g.z)) of white space without a sample, one for each sample."""
 
     scale: float
-    k: Reals
-    g: Reals
-    left: Reals
+    k: Reals  # (n,)
+    g: Reals  # (n, d)
+    left: Reals  # (n,)
 
     @classmethod
     def without(

@@ -82,27 +82,16 @@ class Sources:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Domains and their classes, what else gives evidence in each domain, and the weights of evidence.
-
-    Attributes
-    ----------
-    sources : tuple of Sources
-        Of each domain. A regression or covariances that the weights leave out are among them: the other weights were
-        fitted beside them.
-    records : Records
-        What all this was derived from.
-    changed : int
-        Samples that changed since it was fitted; 0 right after.
-    build : callable
-        Fits it anew, to the same records.
-    """
+    """Domains and their classes, what else gives evidence in each domain, and the weights of evidence."""
 
     hierarchy: Hierarchy
+    # Of each domain. A regression or covariances that the weights leave out are among them: the other weights were
+    # fitted beside them.
     sources: tuple[Sources, ...]
     weights: Weights
-    records: Records
-    build: Callable[[Records], Posterior]
-    changed: int = 0
+    records: Records  # what all this was derived from
+    build: Callable[[Records], Posterior]  # fits it anew, to the same records
+    changed: int = 0  # samples that changed since it was fitted; 0 right after
 
     @cached_property
     def kernels(self) -> tuple[Any, ...]:  # `KernelRegression` right after a fit

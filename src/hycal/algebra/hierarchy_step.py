@@ -25,25 +25,13 @@ from hycal.validation import Doubles, Floats
 
 @dataclass(frozen=True, eq=False)
 class DomainChange:
-    """What changed in one domain.
-
-    Attributes
-    ----------
-    number : int
-    classes : tuple of ChangedClass
-    places : tuple of int
-        The old place of each of them in the domain, -1 if it is new.
-    columns : ndarray of shape (C_g,)
-        Of the classes that are in the domain now.
-    source : ndarray of shape (C_g,)
-        Old place of each in the domain, -1 if it changed.
-    """
+    """What changed in one domain."""
 
     number: int
     classes: tuple[ChangedClass, ...]
-    places: tuple[int, ...]
-    columns: npt.NDArray[np.intp]
-    source: npt.NDArray[np.intp]
+    places: tuple[int, ...]  # the old place of each of them in the domain, -1 if it is new
+    columns: npt.NDArray[np.intp]  # (C_g,): of the classes that are in the domain now
+    source: npt.NDArray[np.intp]  # (C_g,): old place of each in the domain, -1 if it changed
 
     @cached_property
     def nothing(self) -> bool:

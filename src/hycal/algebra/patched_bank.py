@@ -26,20 +26,12 @@ _SHARE = 8  # a bank is rebuilt once more than one class in eight has changed
 
 @dataclass(frozen=True, eq=False)
 class PatchedBank:
-    """A bank with the interface of `GaussianBank`; scores agree up to the rounding of float32.
-
-    Attributes
-    ----------
-    base, patch : GaussianBank
-    places : ndarray of shape (P,)
-        The result row of each row of `patch`; all other result rows come from `base`.
-    members, order
-        As in `GaussianBank`, but not sorted by sample count.
-    """
+    """A bank with the interface of `GaussianBank`; scores agree up to the rounding of float32."""
 
     base: GaussianBank
     patch: GaussianBank
-    places: npt.NDArray[np.intp]
+    places: npt.NDArray[np.intp]  # (P,): the result row of each row of `patch`; all other result rows come from `base`
+    # As in `GaussianBank`, but not sorted by sample count.
     members: tuple[ClassRecord, ...]
     order: npt.NDArray[np.intp]
 

@@ -24,22 +24,13 @@ _FEW = 16  # classes that always may
 
 @dataclass(frozen=True, eq=False)
 class PatchedForms:
-    """The forms of all classes.
-
-    Attributes
-    ----------
-    records : Records
-    base, patch : QuadraticBank
-    source : ndarray of shape (C,)
-        Row of each class in `base`; -1 for the classes of `patch`, which are in the order of `forms`.
-    forms : dict
-        Form of each class of `patch`, by its column.
-    """
+    """The forms of all classes."""
 
     records: Records
     base: QuadraticBank
+    # (C,): row of each class in `base`; -1 for the classes of `patch`, which are in the order of `forms`.
     source: npt.NDArray[np.intp]
-    forms: Mapping[int, Quadratic]
+    forms: Mapping[int, Quadratic]  # form of each class of `patch`, by its column
     patch: QuadraticBank | None
 
     @property

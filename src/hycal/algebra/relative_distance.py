@@ -39,20 +39,12 @@ from hycal.validation import Doubles
 
 @dataclass(frozen=True, eq=False)
 class RelativeDistance:
-    """The relative Mahalanobis distance to the classes of a hierarchy.
-
-    Attributes
-    ----------
-    hierarchy : Hierarchy
-    P, P_T : ndarrays of shape (d, d)
-    sharpening : float
-        (1 - ridge of W)/(1 - ridge of W0).
-    """
+    """The relative Mahalanobis distance to the classes of a hierarchy."""
 
     hierarchy: Hierarchy
-    P: Doubles
-    P_T: Doubles
-    sharpening: float
+    P: Doubles  # (d, d)
+    P_T: Doubles  # (d, d)
+    sharpening: float  # (1 - ridge of W)/(1 - ridge of W0)
 
     @classmethod
     def of(cls, hierarchy: Hierarchy, *, ridge: float, hierarchy_ridge: float) -> RelativeDistance:

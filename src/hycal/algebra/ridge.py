@@ -94,14 +94,7 @@ def sample_kernel(features: Relu, X: Floats) -> Doubles:
 def gram_leave_one_out(features: Relu, X: Floats, ridge: float, rows: npt.NDArray[np.intp], fit: Doubles) -> Doubles:
     """Return the held-out residuals of samples from the Gram matrix: (f - y)/(1 - h), with h the leverage.
 
-    Parameters
-    ----------
-    features, X, ridge
-        The regression.
-    rows : ndarray of shape (n,)
-        Samples to leave out.
-    fit : ndarray of shape (n, C)
-        f - y: the residuals of these samples in the regression on all.
+    `rows` are the n samples to leave out, `fit` is f - y, (n, C): their residuals in the regression on all.
     """
     H = features(X[rows].astype(np.float64))
     solved = solve_ridge(gram_matrix(features.size, _feature_blocks(features, X)), ridge, H.T)
@@ -113,16 +106,8 @@ def held_out_by_ridge(
 ) -> Iterator[Doubles]:
     """Yield, for each ridge, the predictions of the regression for its own samples, each left out.
 
-    They are y_i - (A^-1 Y)_i/(A^-1)_ii, and need no weights.
-
-    Parameters
-    ----------
-    kernel : ndarray of shape (N, N)
-        K in Fortran order, of which only the lower triangle is read; overwritten.
-    Y : ndarray of shape (N, C)
-    rows : ndarray of shape (n,)
-        Samples to leave out.
-    ridges : sequence of float
+    They are y_i - (A^-1 Y)_i/(A^-1)_ii, and need no weights. `kernel` is K, (N, N), in Fortran order; only its lower
+    triangle is read, and it is overwritten. `rows` are the samples to leave out.
     """
     unit, each = np.zeros((len(kernel), len(rows))), np.arange(len(rows))
     unit[rows, each] = 1.0
@@ -147,15 +132,8 @@ def validation_errors(
 ) -> Doubles:
     """Return the mean squared error on held-out rows for every ridge, from one eigendecomposition.
 
-    Parameters
-    ----------
-    H, Y : ndarrays of shape (n, M) and (n, C)
-        Features and targets to fit.
-    held_out, targets : ndarrays of shape (m, M) and (m, C)
-        Features and targets to predict.
-    ridges : iterable of float
-    form : {"smaller", "gram", "dual"}
-        Which form to use.
+    H (n, M) and Y (n, C) are features and targets to fit, `held_out` and `targets` those to predict. `form` is "gram",
+    "dual", or the "smaller" of both.
     """
     dual = len(H) < H.shape[1] if form == "smaller" else form == "dual"
     matrix = gram_matrix(len(H), [H.T]) if dual else gram_matrix(H.shape[1], [H])

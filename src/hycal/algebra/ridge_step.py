@@ -58,31 +58,18 @@ class Factorised:
 
 @dataclass(frozen=True, eq=False)
 class SteppedRegression:
-    """A regression after small changes. The table above describes the arrays.
+    """A regression after small changes. The table above describes the arrays."""
 
-    Attributes
-    ----------
-    records : Records
-        What it was derived from.
-    head : LinearHead
-        The regression that was solved; its features are random ones, or a kernel.
-    factorised : Factorised
-    gain : float
-        Factor of the answers.
-    names : LinearHead or None
-        Another classifier, whose answers are subtracted from the targets.
-    """
-
-    records: Records
-    head: LinearHead
+    records: Records  # what it was derived from
+    head: LinearHead  # the regression that was solved; its features are random ones, or a kernel
     factorised: Factorised
     rows: Floats
     signs: Doubles
     own: npt.NDArray[np.intp]
     solved: Doubles
     source: npt.NDArray[np.intp]
-    gain: float = 1.0
-    names: LinearHead | None = None
+    gain: float = 1.0  # factor of the answers
+    names: LinearHead | None = None  # another classifier, whose answers are subtracted from the targets
     changed: int = 0
 
     @classmethod

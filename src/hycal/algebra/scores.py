@@ -166,25 +166,15 @@ def _deep_log_odds(z_cosine: Floats, z_distance: Floats, w: Doubles) -> Doubles:
 
 @dataclass(frozen=True)
 class Blend:
-    """How cosine and closeness become comparable over the classes, and are blended.
+    """How cosine and closeness become comparable over the classes, and are blended."""
 
-    Attributes
-    ----------
-    of_cosine, of_closeness : callables
-        Normalise (C, n) measures over the classes, in place.
-    combine : callable
-        From both, normalised, and the weights to scores that rank as s = w level(closeness) + (1 - w) level(cosine).
-    level : callable
-        From a normalised measure to its share of s.
-    scores : callable
-        `combine` of both measures, normalised; it may change them.
-    """
-
+    # Normalise (C, n) measures over the classes, in place.
     of_cosine: Callable[[Floats], Floats]
     of_closeness: Callable[[Floats], Floats]
+    # From both, normalised, and the weights to scores that rank as s = w level(closeness) + (1 - w) level(cosine).
     combine: Callable[[Floats, Floats, Doubles], Floats]
-    level: Callable[[Doubles], Doubles]
-    scores: Callable[[Floats, Floats, Doubles], Floats]
+    level: Callable[[Doubles], Doubles]  # from a normalised measure to its share of s
+    scores: Callable[[Floats, Floats, Doubles], Floats]  # `combine` of both measures, normalised; it may change them
 
 
 #: z-scores, the Gaussian CDF, log-odds.

@@ -26,37 +26,18 @@ Weights = Callable[[Floats, npt.NDArray[np.intp]], Doubles]
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """The votes of all images.
-
-    Attributes
-    ----------
-    records : Records
-    keys : callable
-        From embeddings to the unit vectors that are compared.
-    kernel : Kernel
-        Of the images that were stored, class after class.
-    weights : ndarray of shape (N,)
-        Of their votes.
-    starts : ndarray of shape (C', )
-        First image of each class that had images then.
-    source : ndarray of shape (C,)
-        Number of each class among those, -1 if it has none stored.
-    since, since_weights, own : ndarrays of shape (m, d), (m,) and (m,)
-        Images that came or went since, their weights with a sign, and the column of their class, -1 if it is gone.
-    changed : int
-        Images that came or went.
-    """
+    """The votes of all images."""
 
     records: Records
-    keys: Callable[[Doubles], Doubles]
-    kernel: Kernel
-    weights: Doubles
-    starts: npt.NDArray[np.intp]
-    source: npt.NDArray[np.intp]
-    since: Floats
-    since_weights: Doubles
-    own: npt.NDArray[np.intp]
-    changed: int = 0
+    keys: Callable[[Doubles], Doubles]  # from embeddings to the unit vectors that are compared
+    kernel: Kernel  # of the images that were stored, class after class
+    weights: Doubles  # (N,): of their votes
+    starts: npt.NDArray[np.intp]  # (C',): first image of each class that had images then
+    source: npt.NDArray[np.intp]  # (C,): number of each class among those, -1 if it has none stored
+    since: Floats  # (m, d): images that came or went since
+    since_weights: Doubles  # (m,): their weights, with a sign
+    own: npt.NDArray[np.intp]  # (m,): the column of their class, -1 if it is gone
+    changed: int = 0  # images that came or went
 
     @classmethod
     def of(cls, records: Records, weights: Weights, gamma: float, keys: Callable[[Doubles], Doubles]) -> Votes:

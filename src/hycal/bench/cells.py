@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal._version import __version__
-from hycal.bench.domains import BenchDomain
+from hycal.bench.domains import BenchDomain, have_text
 from hycal.bench.methods import Variant
 from hycal.bench.protocol import Outcome
 from hycal.bench.sampling import SampleList, sample_hash
@@ -58,7 +58,7 @@ class Cell:
         domains = [embedded[domain.name] for domain in self.setting.in_order(self.order)]
         if self.variant.one_domain:
             domains = [replace(domain, told=ONE_DOMAIN) for domain in domains]
-        if all(domain.text is not None for domain in domains):
+        if have_text(domains):
             return domains
         return [replace(domain, text=None) for domain in domains]
 
@@ -102,7 +102,7 @@ def manifest(
     cell: Cell, domains: Sequence[BenchDomain], samples: Mapping[str, SampleList], digests: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return everything that the result of a cell depends on, as JSON values."""
-    text = all(domain.text is not None for domain in domains)
+    text = have_text(domains)
     return {
         "format": FORMAT,
         "versions": _versions(),

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hycal.bench.settings import DomainShots, Setting
 from hycal.data.bundled import load_xd8
@@ -63,6 +64,17 @@ class BenchDomain(EmbeddedDomain):
                 total.update(f"{name}{array.shape}{array.dtype.str}".encode())
                 total.update(np.ascontiguousarray(array).data)
         return total.hexdigest()
+
+
+def have_text(domains: Iterable[BenchDomain]) -> bool:
+    """Return whether every domain has the text embeddings of its classes."""
+    return all(domain.text is not None for domain in domains)
+
+
+def queries_of(domains: Sequence[BenchDomain]) -> tuple[Floats, npt.NDArray[np.str_]]:
+    """Return the test images of all domains, and their labels."""
+    queries = np.concatenate([domain.test_x for domain in domains])
+    return queries, np.concatenate([np.array(domain.labels)[domain.test_y] for domain in domains])
 
 
 def load_domains(

@@ -45,19 +45,11 @@ def embed_domain(
     store: EmbeddingStore | None = None,
     watch: Callable[[Tick], None] | None = None,
 ) -> tuple[BenchDomain, tuple[Skipped, ...]]:
-    """Embed the user's copy of a data set; return the domain and the images that could not be used.
+    """Embed the user's copy of a data set in `root`; return the domain and the images that could not be used.
 
-    Parameters
-    ----------
-    name : str
-        A data set of `hycal data list`.
-    root : path
-        Its folder. The training split is drawn from, the test split tested on. A copy that lacks CoOp's split or
-        another file of the paper is refused.
-    encoder : Encoder
-        With a text tower, the class names are embedded too, each in the data set's prompt.
-    store, watch
-        As for `hycal.embedding.embed`.
+    The training split is drawn from, the test split tested on. A copy that lacks CoOp's split or another file of the
+    paper is refused. If the encoder has a text tower, the class names are embedded too, each in the data set's prompt.
+    The options are those of `hycal.embedding.embed`.
     """
     spec = find_dataset(name)
     images = read_dataset(name, root)

@@ -20,7 +20,7 @@ from sklearn.manifold import TSNE
 
 from hycal.algebra.features import Identity, Relu
 from hycal.bench.cells import Cell
-from hycal.bench.domains import BenchDomain
+from hycal.bench.domains import BenchDomain, have_text, queries_of
 from hycal.bench.methods import Variant
 from hycal.bench.protocol import learn_domain
 from hycal.bench.sampling import SampleList
@@ -119,12 +119,11 @@ def _flat(points: Doubles) -> Doubles:
 
 
 def _measures(cell: Cell, domains: Sequence[BenchDomain], samples: Mapping[str, SampleList]) -> dict[str, Any]:
-    classifier = Variant("HyCal").build(cell.setting, text=all(domain.text is not None for domain in domains))
+    classifier = Variant("HyCal").build(cell.setting, text=have_text(domains))
     assert isinstance(classifier, HyCal)
     for domain in domains:
         learn_domain(classifier, domain, samples[domain.name])
-    queries = np.concatenate([domain.test_x for domain in domains])
-    truth = np.concatenate([np.array(domain.labels)[domain.test_y] for domain in domains])
+    queries, truth = queries_of(domains)
     right = np.stack([classifier.set_params(metric=metric).predict(queries) == truth for metric in _METRICS], axis=1)
     who = [" ".join(name for name, yes in zip(_METRICS, row, strict=True) if yes) for row in right]
     shown = slice(None, None, -(-len(queries) // _POINTS))

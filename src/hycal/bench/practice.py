@@ -26,14 +26,13 @@ from threadpoolctl import threadpool_limits
 
 from hycal.bench import metrics
 from hycal.bench.cells import Cell, manifest, pack_hits, read_manifest, unpack_hits
-from hycal.bench.domains import BenchDomain
+from hycal.bench.domains import BenchDomain, have_text, queries_of
 from hycal.bench.methods import Variant
 from hycal.bench.protocol import learn_domain
 from hycal.bench.sampling import SampleList, draw_samples
 from hycal.bench.settings import DEFAULT_ORDER, Setting
 from hycal.errors import HyCalError
 from hycal.storage.atomic import write_whole
-from hycal.validation import Floats
 
 PRACTICE = "practice"
 FORMAT = 1
@@ -108,7 +107,7 @@ def run_practice(setting: Setting, seed: int, embedded: Mapping[str, BenchDomain
 
 
 def _fit_ours(cell: Cell, domains: Sequence[BenchDomain], samples: Mapping[str, SampleList]) -> Fitted:
-    classifier = cell.variant.build(cell.setting, text=all(domain.text is not None for domain in domains))
+    classifier = cell.variant.build(cell.setting, text=have_text(domains))
     began = time.process_time()
     for domain in domains:
         learn_domain(classifier, domain, samples[domain.name])
@@ -133,8 +132,7 @@ def _fit_theirs(domains: Sequence[BenchDomain], samples: Mapping[str, SampleList
 
 def _answered(classifier: Any, domains: Sequence[BenchDomain], learning: float) -> Fitted:
     """Ask a fitted classifier for every test image: its probabilities, or its answers where it has none."""
-    queries: Floats = np.concatenate([domain.test_x for domain in domains])
-    truth = np.concatenate([np.array(domain.labels)[domain.test_y] for domain in domains])
+    queries, truth = queries_of(domains)
     began, error = time.process_time(), float("nan")
     if hasattr(classifier, "predict_proba"):
         chances = classifier.predict_proba(queries)

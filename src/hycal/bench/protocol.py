@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.base import IncrementalClassifier
-from hycal.bench.domains import BenchDomain
+from hycal.bench.domains import BenchDomain, have_text, queries_of
 from hycal.bench.metrics import calibration_error
 from hycal.bench.sampling import SampleList
 from hycal.classifiers import ZeroShot
 from hycal.gravity import Gravity, measure
 from hycal.uncertainty.calibration import Calibration
-from hycal.validation import Doubles, Floats
+from hycal.validation import Doubles
 
 Counts = list[list[int | None]]
 
@@ -119,7 +119,7 @@ def _gravity(
     """Measure how often images of one domain are classified into another; None if the classifier knows one domain."""
     if len(set(classifier.domains_.tolist())) < 2:
         return None
-    return measure(classifier, *_asked(domains), answers=np.concatenate([answer.labels for answer in answers]))
+    return measure(classifier, *queries_of(domains), answers=np.concatenate([answer.labels for answer in answers]))
 
 
 def _alone(classifier: IncrementalClassifier, domain: BenchDomain, sample: SampleList, *, tuned: bool) -> int | None:
@@ -145,7 +145,7 @@ def learn_domain(classifier: IncrementalClassifier, domain: BenchDomain, sample:
 
 def zero_shot_correct(domains: Sequence[BenchDomain]) -> list[int | None]:
     """Return CLIP's right answers on each domain, with all classes as candidates; None without text."""
-    if any(domain.text is None for domain in domains):
+    if not have_text(domains):
         return [None] * len(domains)
     classifier = ZeroShot()
     _announce(classifier, domains)
@@ -154,7 +154,7 @@ def zero_shot_correct(domains: Sequence[BenchDomain]) -> list[int | None]:
 
 def _announce(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> bool:
     """Announce all classes, if the method can score a class by its text alone; return whether it can."""
-    if not classifier.scores_announced or any(domain.text is None for domain in domains):
+    if not classifier.scores_announced or not have_text(domains):
         return False
     for domain in domains:
         classifier.announce(domain.text_by_label() or {}, domain=domain.name)
@@ -185,15 +185,9 @@ def _hits(answers: Sequence[_Answers], domains: Sequence[BenchDomain]) -> list[n
 
 
 def _all_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[_Answers]:
-    queries, _ = _asked(domains)
+    queries, _ = queries_of(domains)
     ends = np.cumsum([len(domain.test_y) for domain in domains])[:-1]
     return [_Answers(part, classifier.classes_) for part in np.split(classifier.decision_function(queries), ends)]
-
-
-def _asked(domains: Sequence[BenchDomain]) -> tuple[Floats, npt.NDArray[np.str_]]:
-    """Return the test images of all domains, and their labels."""
-    queries = np.concatenate([domain.test_x for domain in domains])
-    return queries, np.concatenate([np.array(domain.labels)[domain.test_y] for domain in domains])
 
 
 def _own_classes(classifier: IncrementalClassifier, domains: Sequence[BenchDomain]) -> list[_Answers]:

@@ -17,7 +17,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from hycal.bench.cells import CELL_MARK, Cell, encode, manifest, read_manifest
-from hycal.bench.domains import BenchDomain
+from hycal.bench.domains import BenchDomain, have_text
 from hycal.bench.figure_data import FIGURE_MARK, figure_manifest, figure_place, make_figure_data
 from hycal.bench.methods import Variant
 from hycal.bench.protocol import run_stream, zero_shot_correct
@@ -99,7 +99,7 @@ def run_grid(
     wanted = []
     for cell in cells:
         domains = cell.domains(embedded[cell.setting.name])
-        reason = cell.variant.why_not(cell.setting, text=all(domain.text is not None for domain in domains))
+        reason = cell.variant.why_not(cell.setting, text=have_text(domains))
         if reason:
             impossible[f"{cell.setting.label}, {cell.variant.label}"] = reason
             continue
@@ -149,7 +149,7 @@ def _compute(work: _Work, out: Path) -> None:
 
 def _compute_cell(work: _Work, out: Path) -> None:
     began = time.perf_counter()
-    text = all(domain.text is not None for domain in work.domains)
+    text = have_text(work.domains)
     setting, variant = work.cell.setting, work.cell.variant
     classifier = variant.build(setting, text=text, seed=work.cell.seed)
     outcome = run_stream(

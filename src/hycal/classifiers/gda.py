@@ -12,11 +12,10 @@ import numpy.typing as npt
 
 from hycal.algebra.classwise_head import text_head
 from hycal.algebra.covariance import NO_SPREAD
-from hycal.algebra.discriminant import Precision, WithinClass
+from hycal.algebra.discriminant import Precision, WithinClass, sealed_freedom, sealed_within
 from hycal.algebra.discriminant_step import SteppedDiscriminant
-from hycal.algebra.domain_discriminant import DomainDiscriminants, domain_covariances
+from hycal.algebra.domain_discriminant import DomainDiscriminants, domain_covariances, sealed_covariances
 from hycal.algebra.features import Identity, LinearHead
-from hycal.algebra.sealed_discriminant import sealed_covariances, sealed_freedom, sealed_within
 from hycal.algebra.softmax import LOGIT_SCALE
 from hycal.classifiers.families import (
     DOMAIN_CONSTRAINTS,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.algebra.cost import Addition
-from hycal.algebra.evidence import ScorePart, ScoreParts
+from hycal.algebra.evidence import ScoreParts
 from hycal.algebra.hierarchy_covariance import covariance_operations
 from hycal.algebra.hierarchy_fit import fit_hierarchy, identity_share
 from hycal.algebra.hierarchy_groups import domain_candidates
@@ -215,10 +215,7 @@ class HierarchicalHyCal(SealedHierarchy):
         for number, domain in enumerate(derived.hierarchy.domains):
             for name, part in _weighted(derived, queries, number, e[number], more[number]).items():
                 parts[name][:, domain.columns] = part
-        given = {name: part for name, part in parts.items() if part.any()}
-        given["domain"] = scores - sum(given.values())
-        above = [ScorePart(name, part - part.mean(axis=1, keepdims=True)) for name, part in given.items()]
-        return ScoreParts(scores, tuple(above), "evidence")
+        return ScoreParts.of_evidence(scores, {name: part for name, part in parts.items() if part.any()})
 
     def score_rows(self, derived: Posterior, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
         """Return the log posterior of every class."""

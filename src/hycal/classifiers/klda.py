@@ -12,10 +12,9 @@ from scipy.special import logsumexp
 
 from hycal.algebra.cost import Addition, regression_on_features
 from hycal.algebra.covariance import class_means
-from hycal.algebra.discriminant import Precision, WithinClass
+from hycal.algebra.discriminant import Precision, WithinClass, sealed_within
 from hycal.algebra.discriminant_step import SteppedDiscriminant
 from hycal.algebra.features import Fourier, LinearHead
-from hycal.algebra.sealed_discriminant import sealed_within
 from hycal.algebra.softmax import log_softmax
 from hycal.classifiers.families import ENSEMBLE, N_COMPONENTS, RANDOM_STATE, feature_bytes, fewer_samples
 from hycal.classifiers.sealed_features import SealedOnFeatures

@@ -19,18 +19,9 @@ from hycal.storage.model_file import Content
 
 
 def load_classifier(path: str | PathLike[str], *, methods: Mapping[str, Method] = METHODS) -> IncrementalClassifier:
-    """Return the classifier saved at `path`.
+    """Return the classifier saved at `path`, of a method that is looked up in `methods`, by default all installed ones.
 
-    Parameters
-    ----------
-    path : path
-    methods : mapping of name to class
-        Where the method that the file names is looked up; all that are installed by default.
-
-    Raises
-    ------
-    ModelFileError
-        The file is missing, malformed, or of a newer format. Nothing in it is executed.
+    A file that is missing, malformed or of a newer format is a ModelFileError. Nothing in it is executed.
     """
     return model_file.read_as(path, partial(model_of, methods=methods))
 

@@ -32,22 +32,13 @@ _ROUNDING = 1e-12  # of the largest eigenvalue: smaller ones are rounding
 
 @dataclass(frozen=True, eq=False)
 class _Spectrum:
-    """Eigenvalues, largest first, and eigenvectors of H'H or of H H', and the targets in that basis.
-
-    Attributes
-    ----------
-    features : Relu or ArcCosine
-    rows : ndarray of shape (N, d)
-    values, vectors : ndarrays of shape (n,) and (n, n)
-    moments : ndarray of shape (n, C)
-        U'H'Y or V'Y.
-    """
+    """Eigenvalues, largest first, and eigenvectors of H'H or of H H', and the targets in that basis."""
 
     features: Relu | ArcCosine
-    rows: Floats
-    values: Doubles
-    vectors: Doubles
-    moments: Doubles
+    rows: Floats  # (N, d)
+    values: Doubles  # (n,)
+    vectors: Doubles  # (n, n)
+    moments: Doubles  # (n, C): U'H'Y or V'Y
 
     @classmethod
     def of(cls, features: Relu | ArcCosine, rows: Floats, Y: Doubles) -> _Spectrum:

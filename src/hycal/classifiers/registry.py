@@ -98,8 +98,6 @@ class MethodRegistry(Mapping[str, Method]):
 def profile_parameters(method: Method, profile: str) -> dict[str, Any]:
     """Return the parameters that a profile sets; the others keep the method's defaults.
 
-    Examples
-    --------
     >>> from hycal import HyCal
     >>> profile_parameters(HyCal, "official")
     {'rule': 'released'}
@@ -117,8 +115,6 @@ def import_method(place: str) -> Method:
 
     Only what a person writes in a command or a script leads here; a model file names methods of the registry.
 
-    Examples
-    --------
     >>> import_method("hycal.classifiers.ncm:NCM").__name__
     'NCM'
     """

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hycal.algebra.discriminant import Precision, WithinClass
+from hycal.algebra.discriminant import Precision, WithinClass, sealed_freedom, sealed_within
 from hycal.algebra.discriminant_step import SteppedDiscriminant
-from hycal.algebra.domain_discriminant import DomainDiscriminants, domain_covariances
+from hycal.algebra.domain_discriminant import DomainDiscriminants, domain_covariances, sealed_covariances
 from hycal.algebra.features import Identity, LinearHead
-from hycal.algebra.sealed_discriminant import sealed_covariances, sealed_freedom, sealed_within
 from hycal.classifiers.families import DOMAIN_CONSTRAINTS, STRENGTHS, Discriminant, score_in_folds
 from hycal.estimator import Interval
 from hycal.state.records import Records

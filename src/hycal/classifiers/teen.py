@@ -32,20 +32,11 @@ _DEPENDS = "the classes of the first call are the base, so it depends on how the
 
 @dataclass(frozen=True, eq=False)
 class _Drawing:
-    """Unit means of all classes, and how strongly each may be drawn towards each other one.
+    """Unit means of all classes, and how strongly each may be drawn towards each other one."""
 
-    Attributes
-    ----------
-    means : ndarray of shape (C, d)
-    allowed : ndarray of shape (C, C)
-        Whether the class of the row is drawn towards that of the column.
-    affinity : ndarray of shape (C, C)
-        exp(t (cos - 1)) where allowed, 0 elsewhere.
-    """
-
-    means: Doubles
-    allowed: npt.NDArray[np.bool_]
-    affinity: Doubles
+    means: Doubles  # (C, d)
+    allowed: npt.NDArray[np.bool_]  # (C, C): whether the class of the row is drawn towards that of the column
+    affinity: Doubles  # (C, C): exp(t (cos - 1)) where allowed, 0 elsewhere
     shift: float
     temperature: float
 

@@ -34,16 +34,9 @@ Watch = Callable[[int, int | None], None]
 
 
 def fetch(spec: DataSetSpec, folder: Path, *, say: Callable[[str], None], watch: Watch | None = None) -> None:
-    """Download every file of the data set `spec` into `folder`, verify it, and unpack the archives; then CoOp's split.
+    """Download every file of a data set into `folder`, verify it, and unpack the archives; then CoOp's split.
 
-    Parameters
-    ----------
-    spec : DataSetSpec
-    folder : Path
-    say : callable
-        Called with one line for each step.
-    watch : callable, optional
-        Called with the bytes so far and the total of the current download.
+    `say` is called with one line for each step, `watch` with the bytes so far and the total of the current download.
     """
     for item in spec.files:
         mark = folder / f".{item.filename}.unpacked"

@@ -33,7 +33,7 @@ from hycal.embedding.index import (
 )
 from hycal.embedding.store import JoinedStore, space_fingerprint
 from hycal.encoders.encoder import CombinedEncoder, Encoder, present_parts
-from hycal.encoders.files import cache_dir
+from hycal.encoders.files import cache_dir, file_hash
 from hycal.errors import HyCalError
 from hycal.storage.atomic import remove_draft, replacing, sync_folder
 from hycal.storage.npz import load_arrays
@@ -201,7 +201,7 @@ class EmbeddingCache:
         expected = dict(self._index.execute("SELECT sha256, id FROM shards WHERE space = ?", (self._space,)).fetchall())
         sound = set()
         for path in self._shards.iterdir():
-            if path.stem in expected and path.suffix == ".npy" and _sha256(path) == path.stem:
+            if path.stem in expected and path.suffix == ".npy" and file_hash(path) == path.stem:
                 sound.add(path.stem)
             else:
                 _remove(path)
@@ -271,7 +271,7 @@ def _rewrite_shards(index: Connection, folder: Path) -> None:
         path = _shard_folder(folder, fingerprint) / f"{digest}.npy"
         entries = index.execute("SELECT content, position FROM images WHERE shard = ?", (shard,)).fetchall()
         delete_shard(index, shard)
-        if entries and path.is_file() and _sha256(path) == digest:
+        if entries and path.is_file() and file_hash(path) == digest:
             rows = np.load(path, allow_pickle=False)[[position for _, position in entries]]
             _write_shard(index, space, path.parent, [key for key, _ in entries], rows)
 
@@ -315,8 +315,3 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

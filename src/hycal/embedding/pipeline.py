@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -78,16 +77,8 @@ def embed(
     (1, 512)
     """
     store = memory_store(encoder) if store is None else store
-    with _open_run(
-        sources,
-        encoder,
-        store,
-        batch=batch,
-        threads=threads,
-        most_pixels=most_pixels,
-        thumbnails=thumbnails,
-        preparing=preparing,
-    ) as (run, prepared):
+    run = _Run(encoder, store, batch=batch, most_pixels=most_pixels, thumbnails=thumbnails, preparing=preparing)
+    with run.prepared(sources, threads) as prepared:
         run.take_all(prepared, len(sources), watch)
     return run.embedded(sources, store, run.encoded)
 
@@ -109,20 +100,17 @@ def stream(
 
     Without a store, `stream` remembers the latest images only: an image that comes again later is encoded again.
     """
-    start = partial(_open_run, encoder=encoder)
     if store is not None:
-        yield from _stream(start(sources, store=store), first=0)
+        yield from _stream(_Run(encoder, store), sources, first=0)
         return
     rest, first = iter(sources), 0
     while part := list(islice(rest, _STREAM_PART)):
-        yield from _stream(start(part, store=memory_store(encoder)), first=first)
+        yield from _stream(_Run(encoder, memory_store(encoder)), part, first=first)
         first += len(part)
 
 
-def _stream(
-    started: contextlib.AbstractContextManager[tuple[_Run, Iterator[_Prepared]]], *, first: int
-) -> Iterator[Streamed]:
-    with started as (run, prepared):
+def _stream(run: _Run, sources: Iterable[ImageSource], *, first: int) -> Iterator[Streamed]:
+    with run.prepared(sources) as prepared:
         for image in prepared:
             run.take(image)
             if len(run.keys) >= _STREAM_WAITING:
@@ -133,30 +121,6 @@ def _stream(
                 yield from finished
         run.encode_waiting()
         yield from run.pop_finished(first)
-
-
-@contextlib.contextmanager
-def _open_run(
-    sources: Iterable[ImageSource],
-    encoder: Encoder,
-    store: EmbeddingStore,
-    *,
-    batch: int = BATCH,
-    threads: int | None = None,
-    most_pixels: int = MOST_PIXELS,
-    thumbnails: Thumbnails | None = None,
-    preparing: Prepare = prepare,
-) -> Iterator[tuple[_Run, Iterator[_Prepared]]]:
-    """Yield a run and its prepared images, in the order of the sources; at the end, or on an error, keep its rows."""
-    _check_space(store, encoder)
-    run = _Run(encoder=encoder, lanes=lanes_of(encoder, store), batch=batch)
-    work = partial(_prepare, lanes=run.lanes, most_pixels=most_pixels, thumbnails=thumbnails, preparing=preparing)
-    prepared = _in_order(work, sources, threads, ahead=2 * batch)
-    with pillow_quiet(), contextlib.closing(prepared):
-        try:
-            yield run, prepared
-        finally:
-            run.flush()
 
 
 def _check_space(store: EmbeddingStore, encoder: Encoder) -> None:
@@ -175,32 +139,6 @@ class _Prepared:
     key: bytes = b""
     inputs: Sequence[tuple[Lane, Floats]] = ()
     problem: str | None = None
-
-
-def _prepare(
-    source: ImageSource,
-    lanes: Sequence[Lane],
-    most_pixels: int,
-    thumbnails: Thumbnails | None,
-    preparing: Prepare,
-) -> _Prepared:
-    try:
-        content = source.read()
-        key = content_hash(content)
-        wanted = thumbnails if thumbnails is not None and thumbnails.wants(key) else None
-        lacking = Inputs([lane for lane in lanes if key not in lane.known])
-        if not lacking.lanes:
-            if wanted is not None:
-                wanted.add_undecoded(key, content)
-            return _Prepared(key)
-        made = preparing(content, ImageOrder(lacking.preprocess, most_pixels, wanted is not None))
-        if wanted is not None:
-            wanted.add(key, made.thumbnail)
-        return _Prepared(key, lacking.by_lane(made.tensor))
-    except HyCalError as problem:
-        return _Prepared(problem=str(problem))
-    except MemoryError:
-        return _Prepared(problem=TOO_LARGE)
 
 
 def _in_order(
@@ -223,14 +161,56 @@ def _in_order(
         wait([future for future in waiting if not future.cancel()])
 
 
-@dataclass(eq=False, kw_only=True)
 class _Run(Outcomes):
-    """The state of one run; only the calling thread uses it."""
+    """One run, with the options of `embed`; only the calling thread changes it."""
 
-    encoder: Encoder
-    lanes: Sequence[Lane]
-    batch: int
-    encoded: int = 0
+    def __init__(
+        self,
+        encoder: Encoder,
+        store: EmbeddingStore,
+        *,
+        batch: int = BATCH,
+        most_pixels: int = MOST_PIXELS,
+        thumbnails: Thumbnails | None = None,
+        preparing: Prepare = prepare,
+    ) -> None:
+        super().__init__()
+        _check_space(store, encoder)
+        self.encoder, self.batch, self.encoded = encoder, batch, 0
+        self.lanes = lanes_of(encoder, store)
+        self._most_pixels, self._thumbnails, self._preparing = most_pixels, thumbnails, preparing
+
+    @contextlib.contextmanager
+    def prepared(self, sources: Iterable[ImageSource], threads: int | None = None) -> Iterator[Iterator[_Prepared]]:
+        """Yield the prepared images, in the order of the sources; at the end, or on an error, keep the new rows."""
+        prepared = _in_order(self._prepare, sources, threads, ahead=2 * self.batch)
+        with pillow_quiet(), contextlib.closing(prepared):
+            try:
+                yield prepared
+            finally:
+                for lane in self.lanes:
+                    lane.flush()
+
+    def _prepare(self, source: ImageSource) -> _Prepared:
+        """Read, decode and preprocess one image; threads call it."""
+        thumbnails = self._thumbnails
+        try:
+            content = source.read()
+            key = content_hash(content)
+            wanted = thumbnails if thumbnails is not None and thumbnails.wants(key) else None
+            lacking = Inputs([lane for lane in self.lanes if key not in lane.known])
+            if not lacking.lanes:
+                if wanted is not None:
+                    wanted.add_undecoded(key, content)
+                return _Prepared(key)
+            made = self._preparing(content, ImageOrder(lacking.preprocess, self._most_pixels, wanted is not None))
+            if wanted is not None:
+                wanted.add(key, made.thumbnail)
+            return _Prepared(key, lacking.by_lane(made.tensor))
+        except HyCalError as problem:
+            return _Prepared(problem=str(problem))
+        except MemoryError:
+            return _Prepared(problem=TOO_LARGE)
 
     @property
     def waits(self) -> bool:
@@ -267,11 +247,6 @@ class _Run(Outcomes):
             unusable = lane.encode_waiting()
             self.encoded -= len(unusable.keys() - self.unusable.keys())
             self.unusable.update(unusable)
-
-    def flush(self) -> None:
-        """Write the new rows to the stores."""
-        for lane in self.lanes:
-            lane.flush()
 
     def pop_finished(self, first: int) -> list[Streamed]:
         """Return the images taken so far, numbered from `first`, and forget them; none of them may be waiting."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import io
 import os
 import pickle
 import queue
@@ -98,7 +97,7 @@ class Workers:
         except OSError as error:
             raise ImageError(f"no process can be started to decode it: {error.strerror or error}") from None
         try:
-            problem, tensor, small = worker.ask(content, order)
+            problem, shape, tensor, small = worker.ask(content, order)
         except (OSError, EOFError):
             raise ImageError(worker.bury(order)) from None
         except BaseException:
@@ -107,7 +106,7 @@ class Workers:
         self._idle.put(worker)
         if problem:
             raise ImageError(problem.decode("utf-8", "replace"))
-        return PreparedImage(np.lib.format.read_array(io.BytesIO(tensor), allow_pickle=False), small)
+        return PreparedImage(np.frombuffer(tensor, np.float32).reshape(np.frombuffer(shape, np.int64)), small)
 
     def _take(self) -> _Worker:
         with contextlib.suppress(queue.Empty):
@@ -162,12 +161,14 @@ class _Worker:
         self.process.stdin.close()
         self.process.stdout.close()
 
-    def ask(self, content: bytes, order: ImageOrder) -> tuple[bytes, bytes, bytes]:
-        """Return the problem of an image, or b"", its tensor as an .npy file, and its thumbnail."""
+    def ask(self, content: bytes, order: ImageOrder) -> list[bytes]:
+        """Return the problem of an image, or b"", the shape of its tensor, its numbers, and its thumbnail.
+
+        An .npy file has a header to parse, as Python code: Python 3.11 may fail at that in two threads at once.
+        """
         self._orders.send_bytes(pickle.dumps(order))
         self._orders.send_bytes(content)
-        problem, tensor, small = (self._replies.recv_bytes(_MOST_REPLY) for _ in range(3))
-        return problem, tensor, small
+        return [self._replies.recv_bytes(_MOST_REPLY) for _ in range(4)]
 
     def bury(self, order: ImageOrder) -> str:
         """End the process, and return why it gave no reply."""
@@ -200,16 +201,15 @@ def main() -> None:
                 replies.send_bytes(part)
 
 
-def _reply(content: bytes, order: ImageOrder) -> tuple[bytes, bytes, bytes]:
+def _reply(content: bytes, order: ImageOrder) -> tuple[bytes, bytes, bytes, bytes]:
     try:
         prepared = prepare(content, order)
     except HyCalError as problem:
-        return str(problem).encode("utf-8", "replace"), b"", b""
+        return str(problem).encode("utf-8", "replace"), b"", b"", b""
     except MemoryError:
-        return TOO_LARGE.encode(), b"", b""
-    tensor = io.BytesIO()
-    np.lib.format.write_array(tensor, prepared.tensor, allow_pickle=False)
-    return b"", tensor.getvalue(), prepared.thumbnail
+        return TOO_LARGE.encode(), b"", b"", b""
+    tensor = np.asarray(prepared.tensor, np.float32)
+    return b"", np.array(tensor.shape, np.int64).tobytes(), tensor.tobytes(), prepared.thumbnail
 
 
 def _limit_memory() -> None:

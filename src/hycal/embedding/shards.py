@@ -74,48 +74,29 @@ def embed_sharded(
     ...         embed_sharded([], load, store=cache, cluster="local:1").rows.shape
     (0, 512)
     """
-    run = partial(
-        _embed_part,
-        sources,
-        cluster=cluster,
-        batch=batch,
-        most_pixels=most_pixels,
-        images_per_shard=images_per_shard,
-        watch=watch,
-    )
+
+    def embed_part(load: Callable[[], Encoder], store: EmbeddingCache) -> Embedded:
+        """Embed the sources with one encoder."""
+        folder = store.incoming.absolute()
+        for left in sorted(folder.glob("[!.]*.npz")):
+            _take_in(left, store)
+        outcomes = _hashed(sources, cluster, images_per_shard)
+        shards = _shards(sources, outcomes.keys, store.known(), folder, images_per_shard)
+        work = partial(_write_shard, load=load, space=store.fingerprint, batch=batch, most_pixels=most_pixels)
+        remaining, encoded = sum(len(shard.sources) for shard in shards), 0
+        for number, problems in run_each(work, shards, cluster=cluster):
+            _take_in(shards[number].path, store)
+            outcomes.unusable.update(problems)
+            size = len(shards[number].sources)
+            remaining, encoded = remaining - size, encoded + size - len(problems)
+            if watch is not None:
+                watch(Tick(len(sources) - remaining, len(sources), encoded, outcomes.n_skipped))
+        return outcomes.embedded(sources, store, encoded)
+
     if not isinstance(store, JoinedStore):
-        return run(load, store)
-    parts = [run(partial(_part_of, load, number), own) for number, own in enumerate(store.parts)]
+        return embed_part(load, store)
+    parts = [embed_part(partial(_part_of, load, number), own) for number, own in enumerate(store.parts)]
     return _side_by_side(parts, store)
-
-
-def _embed_part(
-    sources: Sequence[ImageSource],
-    load: Callable[[], Encoder],
-    store: EmbeddingCache,
-    *,
-    cluster: str,
-    batch: int,
-    most_pixels: int,
-    images_per_shard: int,
-    watch: Callable[[Tick], None] | None,
-) -> Embedded:
-    """Embed `sources` with one encoder; parameters as `embed_sharded`."""
-    folder = store.incoming.absolute()
-    for left in sorted(folder.glob("[!.]*.npz")):
-        _take_in(left, store)
-    outcomes = _hashed(sources, cluster, images_per_shard)
-    shards = _shards(sources, outcomes.keys, store.known(), folder, images_per_shard)
-    work = partial(_write_shard, load=load, space=store.fingerprint, batch=batch, most_pixels=most_pixels)
-    remaining, encoded = sum(len(shard.sources) for shard in shards), 0
-    for number, problems in run_each(work, shards, cluster=cluster):
-        _take_in(shards[number].path, store)
-        outcomes.unusable.update(problems)
-        size = len(shards[number].sources)
-        remaining, encoded = remaining - size, encoded + size - len(problems)
-        if watch is not None:
-            watch(Tick(len(sources) - remaining, len(sources), encoded, outcomes.n_skipped))
-    return outcomes.embedded(sources, store, encoded)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -68,6 +69,12 @@ def _moved(old: Path, new: Path) -> Path:
     except OSError:  # another process moved it, a file of it is in use, or it lies on another disk
         return new if new.exists() else old
     return new
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of the content of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def encoder_dir(spec: EncoderSpec, *, backend: Backend = "onnx") -> Path:

@@ -48,13 +48,7 @@ def has_golden(name: str) -> bool:
 
 
 def check_golden(encoder: Encoder, *, tolerance: float) -> float:
-    """Compare `encoder` with its golden vectors and return the smallest cosine.
-
-    Raises
-    ------
-    HyCalError
-        If one cosine is below `tolerance`.
-    """
+    """Return the smallest cosine of `encoder` and its golden vectors; one below `tolerance` is an error."""
     cosine = golden_cosine(encoder)
     if cosine < tolerance:
         raise HyCalError(

@@ -14,9 +14,18 @@ import zipfile
 from pathlib import Path
 
 from hycal.encoders.catalog import ON_GRAPHS, Backend, EncoderSpec, WheelSource, find_encoder
-from hycal.encoders.files import MissingFilesError, encoder_dir, layouts, locate, missing_message, repository, require
+from hycal.encoders.files import (
+    MissingFilesError,
+    encoder_dir,
+    file_hash,
+    layouts,
+    locate,
+    missing_message,
+    repository,
+    require,
+)
 from hycal.encoders.golden import check_golden, embed_golden, has_golden
-from hycal.encoders.loader import MANIFEST, file_hash, load_encoder
+from hycal.encoders.loader import MANIFEST, load_encoder
 from hycal.encoders.rewrites import class_token, dequantise, patch_mean
 from hycal.errors import HyCalError, load_extra
 

@@ -23,7 +23,7 @@ from hycal.encoders.catalog import (
     find_parts,
 )
 from hycal.encoders.encoder import CombinedEncoder, Rows, TowerEncoder, Towers
-from hycal.encoders.files import Located, locate, missing_message, require
+from hycal.encoders.files import Located, file_hash, locate, missing_message, require
 from hycal.encoders.onnx_backend import IMAGES, Graph, image_tower, text_tower
 from hycal.encoders.preprocessing import Preprocessing
 from hycal.encoders.tokenizer import ClipTokenizer
@@ -181,12 +181,6 @@ def _check_backend(spec: EncoderSpec, backend: str | None) -> None:
     known = ["onnx", *(["openvino"] if spec.openvino_group else []), *spec.origins]
     if backend not in (None, *known):
         raise HyCalError(f"Encoder {spec.name!r} has no back end {backend!r}; expected one of {', '.join(known)}.")
-
-
-def file_hash(path: Path) -> str:
-    """Return the SHA-256 of the content of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fingerprint(*, parts: Mapping[str, str], preprocessing: Preprocessing) -> str:

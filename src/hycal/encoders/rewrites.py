@@ -43,7 +43,6 @@ def keep_output(model: onnx.ModelProto, *, output: str) -> onnx.ModelProto:
 
 def class_token(model: onnx.ModelProto, *, output: str) -> onnx.ModelProto:
     """Return a copy of `model` whose output is the first token of the value `output`, of shape (n, tokens, d)."""
-    import numpy as np
     from onnx import helper, numpy_helper
 
     result = _copy(model, value=output)
@@ -55,7 +54,6 @@ def class_token(model: onnx.ModelProto, *, output: str) -> onnx.ModelProto:
 
 def patch_mean(model: onnx.ModelProto, *, output: str) -> onnx.ModelProto:
     """Return a copy of `model` whose output is the mean of all tokens but the first of the value `output`."""
-    import numpy as np
     from onnx import helper, numpy_helper
 
     result = _copy(model, value=output)
@@ -94,9 +92,8 @@ def _ending_in(model: onnx.ModelProto, value: onnx.ValueInfoProto) -> onnx.Model
     import onnx
 
     graph = model.graph
-    outputs = [value]
     del graph.output[:]
-    graph.output.extend(outputs)
+    graph.output.append(value)
     needed = {value.name}
     kept = []
     for node in reversed(graph.node):
@@ -118,10 +115,7 @@ def dequantise(model: onnx.ModelProto, *, output: str) -> onnx.ModelProto:
 
     A graph that is not built of the pattern above is refused.
     """
-    import onnx
-
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
+    result = _copy(model)
     graph = _Graph(result.graph)
     for product in [node for node in result.graph.node if node.op_type == "MatMulInteger"]:
         graph.replace(product)

@@ -16,21 +16,11 @@ _END = "<|endoftext|>"
 
 
 class ClipTokenizer:
-    """Maps texts to rows of token ids: start, the text, end, then padding.
+    """Maps texts to rows of `context` token ids by a `tokenizer.json`: start, the text, end, then the token `padding`.
 
-    Parameters
-    ----------
-    path : Path
-        A `tokenizer.json`.
-    context : int
-        Length of every row; a longer text is truncated and still ends with the end token.
-    padding : str
-        The token that fills a row: the end token for CLIP.
-    case : {"kept", "lower"}
-        Whether the text is changed to lower case before anything else. CLIP's file does so itself.
+    A longer text is truncated and still ends with the end token. With the `case` "lower", the text is changed to lower
+    case before anything else; CLIP's file does so itself.
 
-    Notes
-    -----
     CLIP reads the embedding of a text at its first end token and attends only backwards, so the padding has no
     influence. OpenAI's code pads with 0, transformers with the end token. This class pads with the end token, because
     exported graphs may search for the position of the largest id, which is the end token.

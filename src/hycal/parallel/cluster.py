@@ -29,19 +29,9 @@ _ATTEMPTS = 3  # at a session with Ray's client server, before an error
 def run_each(work: Callable[[T], R], pieces: Sequence[T], *, cluster: str = LOCAL) -> Iterator[tuple[int, R]]:
     """Do every piece, and yield its number and result as soon as it is done, in any order.
 
-    An error that `work` raises is raised here. The pieces of a lost process are done again, until several rounds in a
-    row finish no piece.
+    `work` is idempotent. It, the pieces and the results must be picklable. An error that it raises is raised here. The
+    pieces of a lost process are done again, until several rounds in a row finish no piece.
 
-    Parameters
-    ----------
-    work : callable
-        Idempotent. It, the pieces and the results must be picklable.
-    pieces : sequence
-    cluster : str
-        As described above.
-
-    Examples
-    --------
     >>> sorted(run_each(abs, [-1, 2, -3], cluster="local:1"))
     [(0, 1), (1, 2), (2, 3)]
     """

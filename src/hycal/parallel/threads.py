@@ -155,15 +155,9 @@ def map_parallel(work: Callable[[T], R], pieces: Sequence[T], sizes: Sequence[in
 
 
 def run_in_chunks(work: Callable[[slice], Any], rows: int, *, numbers_per_row: int, most_numbers: int = 2**23) -> None:
-    """Call `work` on slices that cover range(rows), in parallel.
+    """Call `work`, which writes its result itself, on slices that cover range(rows), in parallel.
 
-    Parameters
-    ----------
-    work : callable
-        Takes a slice of rows and writes its result itself.
-    rows : int
-    numbers_per_row, most_numbers : int
-        A chunk holds at most `most_numbers` intermediate numbers, so memory does not grow with the batch.
+    A chunk holds at most `most_numbers` intermediate numbers, so memory does not grow with the batch.
     """
     fair = -(-rows // blas_threads())
     size = min(max(fair, _FEWEST_ROWS), _MOST_ROWS, max(1, most_numbers // max(numbers_per_row, 1)))
@@ -179,14 +173,7 @@ def map_rows(
 ) -> npt.NDArray[np.float64]:
     """Return `work` of all rows of X, shape (n, width), in float64; chunks of rows run in parallel.
 
-    Parameters
-    ----------
-    work : callable
-        Takes some rows of X as float64 and returns as many rows of `width` numbers.
-    X : ndarray of shape (n, d)
-    width : int
-    numbers_per_row : int
-        Intermediate numbers that `work` holds for a row.
+    `work` takes some rows of X as float64, and holds `numbers_per_row` intermediate numbers for each.
     """
     out = np.empty((len(X), width))
 

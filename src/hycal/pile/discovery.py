@@ -46,17 +46,9 @@ Groups = npt.NDArray[np.intp]
 def discover(X: npt.ArrayLike, classifier: IncrementalClassifier | None = None, *, error: float = ERROR) -> Groups:
     """Return the group of each image, (n,), the largest first; -1 for what is known, or like too few others.
 
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Embeddings of a pile of images.
-    classifier : IncrementalClassifier, optional
-        What was learned so far. Without it, all images are grouped.
-    error : float
-        Share of images of learned classes that may be called unknown.
+    X are embeddings of a pile of images. Without a classifier, which is what was learned so far, all are grouped.
+    `error` is the share of images of learned classes that may be called unknown.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> rows = np.repeat(np.eye(3), 10, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(30, 3))
     >>> discover(rows)[[0, 9, 10, 19, 20, 29]]

@@ -32,60 +32,29 @@ _MARK = b'{"hycal-sort": 1,'
 
 @dataclass(frozen=True)
 class PlannedMove:
-    """One image.
+    """One image."""
 
-    Attributes
-    ----------
-    source, target : str
-        Where it was, and where it goes.
-    sha256 : str
-        Of its content when it was sorted.
-    place : str
-        "sorted", "unsure" or "unknown".
-    label : str
-        The best class.
-    probability : float
-        That of the best class.
-    sidecar : str
-        Its file of keywords, relative to the sorted folder; "" for none.
-    """
-
+    # Where it was, and where it goes.
     source: str
     target: str
-    sha256: str
-    place: str
-    label: str
-    probability: float
-    sidecar: str = ""
+    sha256: str  # of its content when it was sorted
+    place: str  # "sorted", "unsure" or "unknown"
+    label: str  # the best class
+    probability: float  # that of the best class
+    sidecar: str = ""  # its file of keywords, relative to the sorted folder; "" for none
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """How a folder was sorted.
+    """How a folder was sorted."""
 
-    Attributes
-    ----------
-    folder : Path
-        The folder that is sorted.
-    way : str
-        "copy", "move" or "link".
-    layout : str
-        "folders", "imagefolder" or "coco".
-    made : tuple of str
-        The folders that were made for it, relative to the sorted folder, "." for itself; parents come first.
-    written : tuple of str
-        Lists that hycal wrote into the sorted folder: a CSV table, COCO annotations.
-    done : int
-        So many of the first entries are in place; a run that was killed may have placed some of the others.
-    entries : tuple of PlannedMove
-    """
-
-    folder: Path
-    way: Way
-    layout: Layout
+    folder: Path  # the folder that is sorted
+    way: Way  # "copy", "move" or "link"
+    layout: Layout  # "folders", "imagefolder" or "coco"
+    # The folders that were made for it, relative to the sorted folder, "." for itself; parents come first.
     made: tuple[str, ...] = ()
-    written: tuple[str, ...] = ()
-    done: int = 0
+    written: tuple[str, ...] = ()  # lists that hycal wrote into the sorted folder: a CSV table, COCO annotations
+    done: int = 0  # so many of the first entries are in place; a run that was killed may have placed some of the others
     entries: tuple[PlannedMove, ...] = field(default=(), repr=False)
 
 

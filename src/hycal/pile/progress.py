@@ -33,15 +33,7 @@ _FARTHEST = 3.0  # times the labels so far
 
 
 def estimate_rest(classifier: IncrementalClassifier, rows: Floats) -> Estimate | None:
-    """Return the accuracy to expect of unlabelled images; None where there are fewer than two classes.
-
-    Parameters
-    ----------
-    classifier : IncrementalClassifier
-        What was learned so far.
-    rows : ndarray of shape (n, d)
-        Embeddings of the images that nobody has labelled.
-    """
+    """Return the accuracy to expect of unlabelled images, by their rows; None if there are fewer than two classes."""
     if len(classifier.classes_) < 2 or not len(rows):
         return None
     some = np.linspace(0, len(rows) - 1, min(len(rows), _LOOKED_AT)).astype(np.intp)
@@ -55,8 +47,6 @@ def estimate_rest(classifier: IncrementalClassifier, rows: Floats) -> Estimate |
 class LabelCurve:
     """The errors expected after so many labels, as a pile is labelled.
 
-    Examples
-    --------
     >>> curve = LabelCurve()
     >>> for labels in (10, 20, 25, 30, 35, 40): curve.add(labels, 2 / labels)
     >>> curve.more_labels(0.04), curve.more_labels(0.1), curve.more_labels(0.001)

@@ -66,19 +66,11 @@ def small_picture(picture: Image.Image) -> Floats:
 def duplicates(rows: Floats, *, distance: float | None = None, pictures: Floats | None = None) -> list[list[int]]:
     """Return the groups of two rows or more that are near-duplicates, each in the order of the rows.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        Unit embeddings.
-    distance : float, optional
-        What is nearer (1 - cosine) to the first of its group belongs to it: by default a twentieth of the mean distance
-        of two rows.
-    pictures : ndarray of shape (n, 1024), optional
-        Each image by `small_picture`. A smaller or coarser copy is farther away for an encoder, and still the same
-        picture: it belongs to a group too if their correlation is above 0.985, and the embeddings are not strangers.
+    What is nearer (1 - cosine) than `distance` to the first of its group belongs to it: by default a twentieth of the
+    mean distance of two rows. `pictures` has each image by `small_picture`. A smaller or coarser copy is farther away
+    for an encoder, and still the same picture: it belongs to a group too if their correlation is above 0.985, and the
+    embeddings are not strangers.
 
-    Examples
-    --------
     >>> duplicates(np.eye(3, dtype=np.float32)[[0, 1, 0, 2, 1]])
     [[0, 2], [1, 4]]
     """

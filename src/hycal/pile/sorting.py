@@ -65,17 +65,9 @@ def decide(
 ) -> list[Decision]:
     """Return the decision for each row of `X`.
 
-    Parameters
-    ----------
-    classifier : IncrementalClassifier
-    X : array-like of shape (n, d)
-    error : float
-        The expected share of wrong images in the class folders.
-    unknown : float or None
-        The share of images of learned classes that may be called unknown; None: nothing is, and all images are taken
-        to be of learned classes.
-    known : mapping of int to label, optional
-        The label of rows that a person has labelled.
+    `error` is the expected share of wrong images in the class folders. `unknown` is the share of images of learned
+    classes that may be called unknown; None: nothing is, and all images are taken to be of learned classes. `known` has
+    the labels that a person gave, by row.
     """
     check_share("error", error)
     if not len(np.atleast_1d(np.asarray(X))):
@@ -108,8 +100,6 @@ def decide(
 def sure_enough(chances: Doubles, error: float) -> npt.NDArray[np.bool_]:
     """Return which answers to accept, given their probabilities: the surest, with a mean chance of error <= `error`.
 
-    Examples
-    --------
     >>> sure_enough(np.array([0.5, 0.99, 0.9, 0.95]), 0.06)
     array([False,  True,  True,  True])
     """
@@ -150,17 +140,8 @@ def sort_images(
 ) -> tuple[Manifest, list[Problem]]:
     """Sort images into `out`: finish what a killed run left, then place those that are not in its manifest yet.
 
-    Parameters
-    ----------
-    out : Path
-        Made if there is none.
-    fresh : Manifest
-        That of `new_manifest`, used where `out` has none.
-    images : sequence of ImageToSort
-    sidecars : bool
-        Write a file of keywords for each sorted image.
-    watch : callable, optional
-        Called with the number of images done, and of all.
+    `out` is made if there is none. `fresh` is the manifest of `new_manifest`, used where `out` has none. With
+    `sidecars`, each sorted image gets a file of keywords. `watch` is called with the number of images done, and of all.
     """
     made = [] if out.is_dir() else ["."]
     _folders(fresh.layout, [image.decision.label for image in images])  # refuses before anything is made

@@ -28,17 +28,10 @@ _NARROW = 1e-9
 
 
 def chance_learned(familiarity: Doubles, held_out: Doubles) -> Doubles:
-    """Return for each image of a pile the probability that it is of a learned class, (n,).
+    """Return for each image of a pile the probability that it is of a learned class, (n,), from its familiarity.
 
-    Parameters
-    ----------
-    familiarity : ndarray of shape (n,)
-        Familiarity of the images.
-    held_out : ndarray of shape (m,)
-        That of held-out samples of learned classes, sorted; with fewer than two nothing can be said.
+    `held_out` is that of held-out samples of learned classes, sorted; with fewer than two nothing can be said.
 
-    Examples
-    --------
     >>> known = np.linspace(-2, 2, 50)
     >>> chance_learned(known, known).min()
     np.float64(1.0)

@@ -86,12 +86,7 @@ Change = tuple[State, Receipt]
 def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Change:
     """Learn images; an image that the project knows already is skipped.
 
-    Parameters
-    ----------
-    state : State
-    arrivals : sequence of Arrival
-    texts : mapping of label to text embedding, optional
-        Used for classes that have none yet.
+    `texts` has text embeddings by label, for classes that have none yet.
     """
     fresh, skipped = _new_examples(state, arrivals)
     named = _normal_names(texts)

@@ -28,6 +28,12 @@ class EmbeddedExamples:
     skipped: tuple[Skipped, ...]
     encoded: int = 0
 
+    @property
+    def problems(self) -> dict[int, str]:
+        """Why images cannot be used, by their number among the sources: the skipped ones are in order."""
+        rest = (number for number in range(len(self.examples) + len(self.skipped)) if number not in self.examples)
+        return {number: item.reason for number, item in zip(rest, self.skipped, strict=True)}
+
     def labelled(self, labels: Sequence[str]) -> list[Arrival]:
         """Return the images to learn, each under the label of its source."""
         return [Arrival(labels[number], example) for number, example in self.examples.items()]
@@ -63,23 +69,9 @@ class Learner:
     ) -> EmbeddedExamples:
         """Embed images and make their thumbnails. An image that cannot be used is skipped, with its reason.
 
-        Parameters
-        ----------
-        sources : sequence of ImageSource
-        names : sequence of str, optional
-            What the project calls the images; by default the names of the sources.
-        thumbnails : bool, default=True
-            Whether to make thumbnails: up to 3 kB for each image in the file.
-        known : container of bytes
-            Content hashes of images that need no thumbnail: those that the project knows already.
-        store : EmbeddingStore, optional
-            The embedding cache.
-        watch : callable, optional
-            Called with the progress.
-        most_pixels : int
-            Larger images are skipped undecoded.
-        preparing : callable
-            Decodes and preprocesses an image; see `hycal.embedding.preparation`.
+        `names` is what the project calls the images; by default the names of the sources. A thumbnail takes up to 3 kB
+        in the file; images whose content hash is `known` to the project need none. The other options are those of
+        `hycal.embedding.embed`.
         """
         if self.encoder is None:
             raise HyCalError(f"Images cannot be embedded here. {self.why_no_encoder}".strip())

@@ -9,18 +9,7 @@ import numpy as np
 from hycal.errors import HyCalError, MovedOnError
 from hycal.project.changes import Change, Receipt, changed, describe_counts, forget, size_of
 from hycal.project.labels import Target, find, look_up
-from hycal.project.state import (
-    History,
-    HistoryEntry,
-    State,
-    Undo,
-    append_entry,
-    drop_all_undo,
-    drop_undo,
-    last_redoable,
-    last_undoable,
-    now,
-)
+from hycal.project.state import HistoryEntry, State, Undo, drop_all_undo, drop_undo, last_redoable, last_undoable
 from hycal.state.sealed import refuse
 from hycal.storage.model_file import expect, unit_matrix
 
@@ -49,7 +38,8 @@ def undo(state: State, *, expected: str | None = None, when: str = "") -> Change
     method = None if entry.undo.method is None else state.method
     space = None if entry.undo.space is None else state.space
     redo = Undo({label: state.classes.get(label) for label in counts}, state.memo, method, space)
-    following = _noted(state, earlier, drop_undo(state.history, entry), "undo", what, when, undo=redo)
+    before = state.with_history(drop_undo(state.history, entry), version=state.version)
+    following = before.noted(earlier, "undo", what, undo=redo, when=when)
     left = last_undoable(following.history) is not None
     receipt = Receipt("undo", what, state.hash, earlier.hash, counts, undoable=left, touched=tuple(counts))
     return following, replace(receipt, change=following.history[-1].id)
@@ -96,22 +86,6 @@ def _check_data(state: State, back: Undo) -> None:
         unit_matrix(np.stack(rows), "undo data", views=space.views)
 
 
-def _noted(
-    before: State,
-    after: State,
-    history: History,
-    action: str,
-    what: str,
-    when: str = "",
-    *,
-    undo: Undo | None = None,
-) -> State:
-    """Return `after` with one more entry in its history, which no undo reverses."""
-    version = before.version + 1
-    entry = HistoryEntry(when or now(), action, what, before.hash, after.hash, undo, version)
-    return after.with_history(append_entry(history, entry), version=version)
-
-
 def forget_for_good(state: State, name: str) -> Change:
     """Forget a class, a domain or an image, also one that is only in the undo data because it was forgotten before.
 
@@ -142,5 +116,5 @@ def _record_erasure(state: State, former: Target) -> Change:
         for label, identities in former.images.items()
     }
     what = f"{describe_counts(counts)}, forgotten before"
-    following = _noted(state, state, state.history, "forget", what)
+    following = state.noted(state, "forget", what)
     return following, Receipt("forget", what, state.hash, state.hash, counts, change=following.history[-1].id)

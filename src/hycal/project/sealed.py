@@ -14,7 +14,7 @@ from hycal.errors import HyCalError
 from hycal.project.changes import Arrival, Change, Receipt, check_rows, describe_counts, new_names, unchanged
 from hycal.project.examples import ClassExamples, Example
 from hycal.project.labels import Target, check_class_name, own_labels, split_label
-from hycal.project.state import HistoryEntry, State, append_entry, now
+from hycal.project.state import State
 from hycal.state.sealed import SealedRecords, refuse
 from hycal.validation import Floats, Label, check_one_kind, normal_name
 
@@ -129,9 +129,7 @@ def _state(state: State, classifier: IncrementalClassifier) -> State:
 
 def _changed(state: State, classifier: IncrementalClassifier, action: str, counts: Mapping[Label, int]) -> Change:
     """Return the state of the changed classifier, with an entry that no undo reverses."""
-    following, what, number = _state(state, classifier), describe_counts(counts), state.version + 1
-    entry = HistoryEntry(now(), action, what, state.hash, following.hash, None, number)
-    recorded = following.with_history(append_entry(state.history, entry), version=number)
-    return recorded, Receipt(
-        action, what, state.hash, following.hash, counts, undoable=False, touched=tuple(counts), change=entry.id
-    )
+    what = describe_counts(counts)
+    following = state.noted(_state(state, classifier), action, what)
+    receipt = Receipt(action, what, state.hash, following.hash, counts, undoable=False, touched=tuple(counts))
+    return following, replace(receipt, change=following.history[-1].id)

@@ -287,6 +287,10 @@ class State:
         method = None if following.kind == self.kind else self.method
         space = None if following.space == self.space else self.space
         undo = Undo({label: self.classes.get(label) for label in changes}, self.memo, method, space)
+        return self.noted(following, action, what, undo=undo, when=when)
+
+    def noted(self, following: State, action: str, what: str, *, undo: Undo | None = None, when: str = "") -> State:
+        """Return `following` with the history of this state, and one more entry."""
         entry = HistoryEntry(when or now(), action, what, self.hash, following.hash, undo, self.version + 1)
         return following.with_history(append_entry(self.history, entry), version=self.version + 1)
 

@@ -130,20 +130,14 @@ class Shortlist:
 
 @dataclass(frozen=True, eq=False)
 class _Closed:
-    """What has a closed form, in the rows that a query [v, 1] meets.
-
-    Attributes
-    ----------
-    mean, covariance : ndarrays of shape (d + 1,) and (d + 1, d + 1)
-        Of the rows for cosines; centred before they are squared, so that nothing cancels.
-    quadratic, linear, constant : ndarrays of shape (d + 1, d + 1) and (d + 1,), and a float
-        The mean over the classes of minus the scaled distance.
-    """
+    """What has a closed form, in the rows that a query [v, 1] meets."""
 
     classes: int
     length: float
+    # (d + 1,) and (d + 1, d + 1): of the rows for cosines; centred before they are squared, so that nothing cancels.
     mean: Doubles
     covariance: Doubles
+    # (d + 1, d + 1), (d + 1,) and a number: the mean over the classes of minus the scaled distance.
     quadratic: Doubles
     linear: Doubles
     constant: float

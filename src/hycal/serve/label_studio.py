@@ -18,6 +18,7 @@ from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 
 from hycal.data.annotations.label_studio import choice_result, chosen, image_files_of
+from hycal.embedding import ImageBytes
 from hycal.errors import HyCalError
 from hycal.escaping import visible
 from hycal.project import State
@@ -27,7 +28,7 @@ from hycal.serve.batching import ANSWERING, EMBEDDING, run_on
 from hycal.serve.labeling_interface import Interface, read_interface
 from hycal.serve.requests import LABEL_STUDIO, PREFIX, parse_json
 from hycal.serve.schemas import ResponseBody
-from hycal.serve.service import SentImage, Service, Upload
+from hycal.serve.service import SentImage, Service
 
 _TOP = 50  # classes among which the best one with a choice is looked for
 
@@ -126,16 +127,16 @@ class LabelStudio:
         """Return the version of the model."""
         return _version(self._service.state)
 
-    def batches(self, tasks: Sequence[TaskIn], interface: Interface) -> Iterator[list[Upload | SentImage]]:
+    def batches(self, tasks: Sequence[TaskIn], interface: Interface) -> Iterator[list[ImageBytes | SentImage]]:
         """Yield the images of the tasks, with a problem if they cannot be read, a bounded number at a time."""
         most = self._service.limits.rows
         if len(tasks) > most:
             raise HyCalError(f"{len(tasks):,} tasks in one request; the limit is {most:,}. Select fewer at once.")
-        batch: list[Upload | SentImage] = []
+        batch: list[ImageBytes | SentImage] = []
         held = 0
         for task in tasks:
             found = self._image(task, interface)
-            held += len(found.content) if isinstance(found, Upload) else 0
+            held += len(found.content) if isinstance(found, ImageBytes) else 0
             batch.append(found)
             if len(batch) >= self._service.limits.images or held > self._service.limits.request_bytes:
                 yield batch
@@ -143,7 +144,7 @@ class LabelStudio:
         if batch:
             yield batch
 
-    def _image(self, task: TaskIn, interface: Interface) -> Upload | SentImage:
+    def _image(self, task: TaskIn, interface: Interface) -> ImageBytes | SentImage:
         reference = task.data.get(interface.key)
         if not isinstance(reference, str):
             return SentImage("a task", None, f"its data has no reference to an image under {interface.key[:50]!r}")
@@ -156,21 +157,21 @@ class LabelStudio:
                 content = file.read(most + 1)
         except (StopIteration, OSError, ValueError):
             return SentImage(files[0][:200], None, problem or "not a file in the folder of the images, or not readable")
-        return Upload(path.relative_to(self._root).as_posix(), content)
+        return ImageBytes(path.relative_to(self._root).as_posix(), content)
 
-    def receive_next(self, batches: Iterator[Sequence[Upload | SentImage]]) -> list[SentImage]:
+    def receive_next(self, batches: Iterator[Sequence[ImageBytes | SentImage]]) -> list[SentImage]:
         """Embed the images of the next batch that the server does not have yet; nothing if there is no other batch."""
         batch = next(batches, ())
-        keys = [hashlib.sha256(item.content).hexdigest() if isinstance(item, Upload) else "" for item in batch]
+        keys = [hashlib.sha256(item.content).hexdigest() if isinstance(item, ImageBytes) else "" for item in batch]
         found = {key: self._service.sent_image(key) for key in keys}
         new = {
             key: item
             for key, item in zip(keys, batch, strict=True)
-            if isinstance(item, Upload) and found[key].example is None
+            if isinstance(item, ImageBytes) and found[key].example is None
         }
         if new:
             found |= dict(zip(new, self._service.receive(list(new.values())), strict=True))
-        return [found[key] if isinstance(item, Upload) else item for key, item in zip(keys, batch, strict=True)]
+        return [found[key] if isinstance(item, ImageBytes) else item for key, item in zip(keys, batch, strict=True)]
 
     def predict(self, images: Sequence[SentImage], interface: Interface) -> PredictionsOut:
         """Return the predictions for images that were received, in order; an empty one for what fits no class."""

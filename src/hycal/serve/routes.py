@@ -9,25 +9,15 @@ from fastapi import APIRouter, Depends, File, Query, Request, Response, UploadFi
 from fastapi.concurrency import run_in_threadpool
 
 from hycal._version import __version__
+from hycal.embedding import ImageBytes
 from hycal.errors import HyCalError
 from hycal.project import Receipt, find_class
 from hycal.project.answers import ERROR
-from hycal.serve import requests, schemas
+from hycal.serve import requests, schemas, serializers
 from hycal.serve.batching import ANSWERING, EMBEDDING, Stopwatch, run_on
 from hycal.serve.embeddings import TOP
 from hycal.serve.requests import EMBEDDINGS, NPY, PREFIX, EmbeddingsIn, FoldersIn, LearnIn, json_schema, parse_json
-from hycal.serve.serializers import (
-    describe_answer,
-    describe_change,
-    describe_choices,
-    describe_classes,
-    describe_folders,
-    describe_image,
-    describe_map,
-    describe_model,
-    describe_trial,
-)
-from hycal.serve.service import SentImage, Service, Upload
+from hycal.serve.service import SentImage, Service
 
 
 async def _service(request: Request) -> Service:
@@ -79,14 +69,14 @@ async def health() -> schemas.HealthOut:
 @router.get("/info", summary="The model as a whole")
 def info(service: TheService) -> schemas.InfoOut:
     """Name, hash, size, what the next undo takes back, and the limits of the server."""
-    return describe_model(service, service.state)
+    return serializers.describe_model(service, service.state)
 
 
 @router.get("/classes", summary="Classes with their images")
 def classes(service: TheService) -> schemas.ClassesOut:
     """All classes, each with the number of its images and the hashes of the first few."""
     state = service.state
-    return schemas.ClassesOut(model=state.hash, classes=describe_classes(state, state.labels))
+    return schemas.ClassesOut(model=state.hash, classes=serializers.describe_classes(state, state.labels))
 
 
 @router.get("/examples", summary="The learned images of one class")
@@ -114,7 +104,7 @@ def accuracy(service: TheService) -> schemas.AccuracyOut:
 def class_map(service: TheService) -> schemas.MapOut:
     """The class means in the plane where they differ most."""
     state = service.state
-    return describe_map(state, service.map(state))
+    return serializers.describe_map(state, service.map(state))
 
 
 @router.get("/history", summary="Accepted changes, newest first")
@@ -187,7 +177,7 @@ async def images(service: TheService, files: Files) -> schemas.ImagesOut:
 async def folders(request: Request) -> schemas.FoldersOut:
     """The reading of `hycal learn`. Nothing is learned."""
     body = await request.body()
-    return await run_in_threadpool(describe_folders, parse_json(body, FoldersIn).folders)
+    return await run_in_threadpool(serializers.describe_folders, parse_json(body, FoldersIn).folders)
 
 
 @router.post(
@@ -249,14 +239,14 @@ def redo(service: TheService, only_if: OnlyIf) -> schemas.ChangeOut:
 @router.get("/choices", summary="The methods and encoders that there are")
 def choices(service: TheService) -> schemas.ChoicesOut:
     """Which the model may have, and how to get the others."""
-    return describe_choices(service, service.state)
+    return serializers.describe_choices(service, service.state)
 
 
 @router.get("/trial", summary="Accuracy of a method on the learned images")
 def trial(service: TheService, method: Annotated[str, Query(max_length=200)]) -> schemas.TrialOut:
     """Each learned image is judged by a model of that method without it. One method at a time is tried."""
     state = service.state
-    return describe_trial(state, service.try_method(state, method))
+    return serializers.describe_trial(state, service.try_method(state, method))
 
 
 @router.post("/method", summary="Change the method of the model")
@@ -277,18 +267,20 @@ def _receive(service: Service, files: Sequence[UploadFile]) -> tuple[list[SentIm
         return service.receive(uploads), watch
 
 
-def read_uploads(service: Service, files: Sequence[UploadFile]) -> list[Upload]:
+def read_uploads(service: Service, files: Sequence[UploadFile]) -> list[ImageBytes]:
     """Return the image files of a request, which may not be too many."""
     most = service.limits.images
     if len(files) > most:
         raise HyCalError(f"{len(files)} images in one request; the limit is {most}. Send them in several.")
-    return [Upload(file.filename or "image", file.file.read()) for file in files]
+    return [ImageBytes(file.filename or "image", file.file.read()) for file in files]
 
 
 def _receive_only(service: Service, files: Sequence[UploadFile]) -> schemas.ImagesOut:
     sent, watch = _receive(service, files)
     state = service.state
-    return schemas.ImagesOut(images=[describe_image(state, image) for image in sent], milliseconds=watch.spent)
+    return schemas.ImagesOut(
+        images=[serializers.describe_image(state, image) for image in sent], milliseconds=watch.spent
+    )
 
 
 def _answer(
@@ -300,9 +292,9 @@ def _answer(
         found = iter(service.answers(state, usable, top=top, why=why))
         unknown = iter(service.unknown(state, usable, error))
     answers = [
-        describe_answer(state, image, (), None)
+        serializers.describe_answer(state, image, (), None)
         if image.example is None
-        else describe_answer(state, image, next(found), next(unknown))
+        else serializers.describe_answer(state, image, next(found), next(unknown))
         for image in images
     ]
     return schemas.AnswersOut(model=state.hash, answers=answers, milliseconds=watch.spent)
@@ -319,7 +311,7 @@ def _answer_corrected(
     watch = Stopwatch(dict(changed.milliseconds))
     with watch.on("answering"):
         found = service.answer_quickly(state, example, top=top, why=why)
-    answer = describe_answer(state, SentImage(example.name, example), found, None)
+    answer = serializers.describe_answer(state, SentImage(example.name, example), found, None)
     return schemas.CorrectionOut(**{**vars(changed), "milliseconds": watch.spent}, answer=answer)
 
 
@@ -327,4 +319,4 @@ def _change(service: Service, work: Callable[[], Receipt]) -> schemas.ChangeOut:
     watch = Stopwatch()
     with watch.on("changing"):
         receipt = work()
-    return describe_change(service, service.state, receipt, watch.spent)
+    return serializers.describe_change(service, service.state, receipt, watch.spent)

@@ -54,25 +54,15 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Upload:
-    """An image file as a client sent it: a name to show, never a path to open, and its content."""
+class _Upload(ImageBytes):
+    """An image file as a client sent it, of `most_bytes` at most; its name is to be shown, never a path to open."""
 
-    name: str
-    content: bytes
-
-
-@dataclass(frozen=True)
-class _UploadSource:
-    """An upload as a source of the encoder. Its name is its number, because two uploads may have the same name."""
-
-    name: str
-    content: bytes
     most_bytes: int
 
     def read(self) -> bytes:
         if len(self.content) > self.most_bytes:
             raise ImageError(f"{len(self.content):,} bytes; the limit is {self.most_bytes:,}")
-        return ImageBytes(self.name, self.content).read()
+        return super().read()
 
 
 @dataclass(frozen=True)
@@ -143,16 +133,15 @@ class Service:
         """The newest state; a reader keeps it for the whole request, because it never changes."""
         return self.project.current()
 
-    def receive(self, uploads: Sequence[Upload]) -> list[SentImage]:
+    def receive(self, uploads: Sequence[ImageBytes]) -> list[SentImage]:
         """Embed images and keep them for later requests. An image that cannot be used has its problem instead."""
         self.follow_space()  # `hycal views` may have changed the model
         most, recent = self.limits.image_bytes, self.recent
-        sources = [_UploadSource(str(number), upload.content, most) for number, upload in enumerate(uploads)]
-        names = [visible(upload.name)[-LONGEST_NAME:] for upload in uploads]
-        embedded = self._learner.embed(sources, names=names, most_pixels=self.limits.image_pixels, preparing=isolated())
-        found, problems = embedded.examples, {int(item.name): item.reason for item in embedded.skipped}
+        sources = [_Upload(visible(upload.name)[-LONGEST_NAME:], upload.content, most) for upload in uploads]
+        embedded = self._learner.embed(sources, most_pixels=self.limits.image_pixels, preparing=isolated())
+        found, problems = embedded.examples, embedded.problems
         recent.put(found.values())  # of the same encoder
-        return [SentImage(name, found.get(number), problems.get(number)) for number, name in enumerate(names)]
+        return [SentImage(source.name, found.get(at), problems.get(at)) for at, source in enumerate(sources)]
 
     def sent_image(self, identity: str) -> SentImage:
         """Return an image that was sent before; if the server does not have it any more, that is its problem."""

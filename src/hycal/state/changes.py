@@ -60,21 +60,13 @@ class ChangedClass:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """The difference of two tables.
-
-    Attributes
-    ----------
-    before, after : Records
-    source : ndarray of shape (C,)
-        Column of each class in the table before; -1 for classes that changed or are new.
-    gone : ndarray of int
-        Columns of the table before whose classes changed or are gone.
-    """
+    """The difference of two tables."""
 
     before: Records
     after: Records
+    # (C,): column of each class in the table before; -1 for classes that changed or are new.
     source: npt.NDArray[np.intp]
-    gone: npt.NDArray[np.intp]
+    gone: npt.NDArray[np.intp]  # columns of the table before whose classes changed or are gone
 
     @classmethod
     def between(cls, before: Records, after: Records) -> Changes:

@@ -40,15 +40,10 @@ class Moments:
 
     @classmethod
     def of(cls, samples: Floats, rows: npt.NDArray[np.floating], deviations: Doubles) -> Moments:
-        """Return the moments of samples.
+        """Return the moments of samples (K, d).
 
-        Parameters
-        ----------
-        samples : ndarray of shape (K, d)
-        rows : ndarray of shape (K, D)
-            What the method makes of them; the same array where it makes nothing.
-        deviations : ndarray of shape (K, D) or (0, D)
-            `rows` minus their mean, or none of them where the class keeps no scatter of its own.
+        `rows` (K, D) are what the method makes of them; the same array where it makes nothing. `deviations` are `rows`
+        minus their mean, or none of them, (0, D), where the class keeps no scatter of its own.
         """
         centre = _single(samples.mean(axis=0, dtype=np.float64))
         mean = centre if rows is samples else _single(rows.mean(axis=0, dtype=np.float64))

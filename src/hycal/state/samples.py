@@ -21,13 +21,8 @@ from hycal.validation import Doubles, Floats
 class ClassSamples:
     """The embeddings of one class; immutable, so concurrent readers need no lock.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (K, d), float32
-        Unit rows in canonical order. Build with `of`, which sorts.
+    `rows` are unit float32 rows (K, d) in canonical order. Build with `of`, which sorts.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> first, second = np.eye(3, dtype=np.float32)[:2]
     >>> both = ClassSamples.of(np.stack([second, first]))

@@ -36,29 +36,16 @@ _FOUND = "\n"
 
 @dataclass(frozen=True, eq=False)
 class SealedRecords(Records):
-    """Moments by label.
+    """Moments by label."""
 
-    Attributes
-    ----------
-    keeps : str
-        One of `KEPT`.
-    group_of : mapping of label to str
-        Key of the group of each class.
-    spreads : mapping of str to Spread
-        The scatter of each group whose classes share one. In other groups the classes have their own, or none.
-    weights : mapping of str to ndarray
-        Numbers that the method fitted for each group, if any.
-    numbers : mapping of str to ndarray
-        Other numbers that were fitted before sealing: those of calibration, of unknown queries, and of the method.
-    parameters : mapping
-        The parameters of the method; a sealed model keeps them.
-    """
-
-    keeps: str = "means"
-    group_of: Mapping[Label, str] = field(default_factory=dict)
+    keeps: str = "means"  # one of `KEPT`
+    group_of: Mapping[Label, str] = field(default_factory=dict)  # key of the group of each class
+    # The scatter of each group whose classes share one. In other groups the classes have their own, or none.
     spreads: Mapping[str, Spread] = field(default_factory=dict)
-    weights: Mapping[str, Doubles] = field(default_factory=dict)
+    weights: Mapping[str, Doubles] = field(default_factory=dict)  # what the method fitted for each group, if anything
+    # Other numbers that were fitted before sealing: those of calibration, of unknown queries, and of the method.
     numbers: Mapping[str, Doubles] = field(default_factory=dict)
+    # The parameters of the method; a sealed model keeps them.
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod

@@ -17,22 +17,12 @@ _FIRST = 8  # numbers of a sample
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Learned samples, selected by their position in `Records.stacked`.
+    """Learned samples, selected by their position in `Records.stacked`."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n,)
-    X : ndarray of shape (n, d)
-    own : ndarray of shape (n,)
-        Column of the class of each sample.
-    counts : ndarray of shape (n,)
-        Samples of that class, this one included.
-    """
-
-    rows: npt.NDArray[np.intp]
-    X: Floats
-    own: npt.NDArray[np.intp]
-    counts: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.intp]  # (n,)
+    X: Floats  # (n, d)
+    own: npt.NDArray[np.intp]  # (n,): column of the class of each sample
+    counts: npt.NDArray[np.int64]  # (n,): samples of that class, this one included
 
     @classmethod
     def of(cls, records: Records, rows: npt.NDArray[np.intp] | None = None) -> Selection:

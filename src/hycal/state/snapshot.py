@@ -15,19 +15,6 @@ T = TypeVar("T")
 class Snapshot:
     """The records and parameters of a model, and what its method derived from them.
 
-    Attributes
-    ----------
-    records : Records
-    parameters : mapping
-    value : object
-        What the method's `derive` returned.
-    computed : dict
-        Other results by name, such as the calibration.
-    earlier : mapping
-        The newest results of earlier states, by name, with the records that they belong to.
-
-    Examples
-    --------
     >>> snapshot = Snapshot(Records({}), {}, value=None)
     >>> snapshot.once("answer", lambda: 42), snapshot.once("answer", lambda: 43)
     (42, 42)
@@ -35,8 +22,9 @@ class Snapshot:
 
     records: Records
     parameters: Mapping[str, Any]
-    value: Any
-    computed: dict[str, Any] = field(default_factory=dict)
+    value: Any  # what the method's `derive` returned
+    computed: dict[str, Any] = field(default_factory=dict)  # other results by name, such as the calibration
+    # The newest results of earlier states, by name, with the records that they belong to.
     earlier: Mapping[str, tuple[Records, Any]] = field(default_factory=dict)
 
     def passed_on(self) -> dict[str, tuple[Records, Any]]:

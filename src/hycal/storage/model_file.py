@@ -116,13 +116,12 @@ def read_as(path: str | os.PathLike[str], parse: Callable[[Content], T]) -> T:
     source = Path(path)
     manifest, header, tensors = _opened(source)
     found = tensors.pop(_CHECKSUMS, None)
-    content, needed = (
-        Content(manifest, {name: _single(array) for name, array in tensors.items()}),
-        manifest["version"] > 1,
-    )
+    content = Content(manifest, {name: _single(array) for name, array in tensors.items()})
 
     def check() -> None:
-        _check_sums(found, header, tensors, source, needed=needed)
+        sound = manifest["version"] == 1 if found is None else found.tobytes() == _checksums(header, tensors)
+        if not sound:
+            raise _damaged(source)
 
     if sum(array.nbytes for array in tensors.values()) <= _PIECE:  # a thread costs more than a small array
         check()
@@ -185,12 +184,6 @@ def _opened(source: Path) -> tuple[dict[str, Any], bytes, dict[str, npt.NDArray[
         raise
     except (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError, MemoryError) as error:
         raise ModelFileError(f"{source} is not a hycal model, or it is damaged: {error}. {_ADVICE}") from None
-
-
-def _check_sums(found: npt.NDArray[Any] | None, header: bytes, tensors: Tensors, source: Path, *, needed: bool) -> None:
-    """Refuse a file that does not fit its checksums."""
-    if (found is None and needed) or (found is not None and found.tobytes() != _checksums(header, tensors)):
-        raise _damaged(source)
 
 
 def _mapped(opened: IO[bytes], names: set[str]) -> tuple[bytes, dict[str, npt.NDArray[Any]]]:

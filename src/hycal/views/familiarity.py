@@ -21,26 +21,13 @@ _LEAST_SPREAD = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class ViewFamiliarity:
-    """How well queries fit the learned classes, in all views that they have.
-
-    Attributes
-    ----------
-    parts : tuple of slice
-    known : tuple of Familiarity
-        Of each view.
-    weights : ndarray of shape (V,)
-        Those of the views in all domains; their sum is 1.
-    spread : float
-        Standard deviation of the weighted mean over held-out samples that have all views.
-    held_out : ndarray of shape (n,)
-        Familiarity of these samples, sorted.
-    """
+    """How well queries fit the learned classes, in all views that they have."""
 
     parts: tuple[slice, ...]
-    known: tuple[Familiarity, ...]
-    weights: Doubles
-    spread: float
-    held_out: Doubles
+    known: tuple[Familiarity, ...]  # of each view
+    weights: Doubles  # (V,): those of the views in all domains; their sum is 1
+    spread: float  # standard deviation of the weighted mean over held-out samples that have all views
+    held_out: Doubles  # (n,): familiarity of these samples, sorted
 
     @classmethod
     def of(cls, models: ViewModels) -> ViewFamiliarity:

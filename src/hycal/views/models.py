@@ -28,30 +28,14 @@ _DERIVED_AGAIN = 30  # samples of all, where a model is derived for each
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The model of one view.
+    """The model of one view."""
 
-    Attributes
-    ----------
-    part : slice
-        Its columns in a row.
-    method : IncrementalClassifier
-        The method with one view; without text where the view has none.
-    table : Records
-        The classes that it knows.
-    columns : ndarray of shape (C_v,)
-        Their columns in the table of all views.
-    value : object
-        What the method derived.
-    temperature : float
-        What its scores are divided by.
-    """
-
-    part: slice
-    method: Any
-    table: Records
-    columns: npt.NDArray[np.intp]
-    value: Any
-    temperature: float = 1.0
+    part: slice  # its columns in a row
+    method: Any  # the method with one view; without text where the view has none
+    table: Records  # the classes that it knows
+    columns: npt.NDArray[np.intp]  # (C_v,): their columns in the table of all views
+    value: Any  # what the method derived
+    temperature: float = 1.0  # what its scores are divided by
 
     def scores(self, X: Floats) -> npt.NDArray[Any]:
         """Return the scores of rows that have the view, (n, C_v)."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hycal.algebra.evidence import ScorePart, ScoreParts
+from hycal.algebra.evidence import ScoreParts
 from hycal.errors import HyCalError
 from hycal.export.onnx_views import view_scores
 from hycal.parallel.threads import run_in_chunks
@@ -58,10 +58,7 @@ VIEWS: list[Any] = [None, ViewWidths()]
 class ViewScorer:
     """What derives and scores a model of several views: the same functions as those of a method.
 
-    Parameters
-    ----------
-    model : IncrementalClassifier
-        A method with the parameter `views`.
+    `model` is a method with the parameter `views`.
     """
 
     fixed_temperature: ClassVar[float | None] = 1.0  # the weights are fitted on held-out samples already
@@ -188,10 +185,7 @@ class ViewScorer:
                 at = np.ix_(np.arange(len(W)), rows, columns)
                 inside = weights.classes[number][:, None, None] * W[at]
                 shares[at] = inside + (weights.domains[:, None] * D[:, rows, number])[:, :, None]
-        given = {f"view {number + 1}": share for number, share in enumerate(shares)}
-        given["domain"] = scores - shares.sum(axis=0)
-        above = [ScorePart(name, part - part.mean(axis=1, keepdims=True)) for name, part in given.items()]
-        return ScoreParts(scores, tuple(above), "evidence")
+        return ScoreParts.of_evidence(scores, {f"view {number + 1}": share for number, share in enumerate(shares)})
 
 
 class Viewed:

@@ -111,15 +111,8 @@ class ViewWeights:
     ) -> ViewWeights:
         """Maximise the likelihood of held-out samples that have all views.
 
-        Parameters
-        ----------
-        groups : DomainColumns
-        D : ndarray of shape (V, n, G)
-            Of samples of all domains.
-        own : ndarray of shape (n,)
-            Column of the class of each.
-        inside : sequence of (W, place)
-            For each domain, W of its own samples for its own classes, (V, n, C_g), and the place of the class of each.
+        D (V, n, G) is of samples of all domains, whose classes have the columns `own`. `inside` has for each domain W
+        of its own samples for its own classes, (V, n, C_g), and the place of the class of each.
         """
         none = cls.even(groups, len(D))
         total = sum(len(place) for _, place in inside)

@@ -31,36 +31,21 @@ _SECONDS = 15.0  # the most work that a killed server can lose
 
 @dataclass(frozen=True)
 class PileFile:
-    """A file of a pile: the name to show, a path below the folder or what a client called it, and where it is.
-
-    `root` is the folder that it may not lead out of.
-    """
+    """A file of a pile: the name to show, a path below the folder or what a client called it, and where it is."""
 
     name: str
     path: Path
-    root: Path
+    root: Path  # the folder that it may not lead out of
+    most_bytes: int
 
-    def read(self, most_bytes: int) -> bytes:
+    def read(self) -> bytes:
         """Return the content; an ImageError if it is too large, no file, or a link out of the folder by now."""
         if not Path(os.path.realpath(self.path)).is_relative_to(self.root):
             raise ImageError("a link that leads out of the folder")
         with contextlib.suppress(OSError):
-            if (size := self.path.stat().st_size) > most_bytes:
-                raise ImageError(f"{size:,} bytes; the limit is {most_bytes:,}")
+            if (size := self.path.stat().st_size) > self.most_bytes:
+                raise ImageError(f"{size:,} bytes; the limit is {self.most_bytes:,}")
         return ImageFile(self.path).read()
-
-
-@dataclass(frozen=True)
-class PileSource:
-    """A file of a pile as a source of the encoder. Its name is its number, because two may have the same name."""
-
-    name: str
-    file: PileFile
-    most_bytes: int
-
-    def read(self) -> bytes:
-        """Return the content."""
-        return self.file.read(self.most_bytes)
 
 
 def spread(files: Sequence[PileFile]) -> list[PileFile]:
@@ -69,13 +54,13 @@ def spread(files: Sequence[PileFile]) -> list[PileFile]:
     return [files[at] for at in np.argsort(places)]
 
 
-def files_of(folder: Path) -> list[PileFile]:
+def files_of(folder: Path, most_bytes: int) -> list[PileFile]:
     """Return the files below a folder. A link that leads out of it is left out: nobody gave leave to read there."""
     root = Path(os.path.realpath(folder))
     paths = [path for path in pile_files(root) if Path(os.path.realpath(path)).is_relative_to(root)]
     if not paths:
         raise HyCalError(f"The folder {folder} has no files in it. Expected images to label.")
-    return [PileFile(path.relative_to(root).as_posix(), path, root) for path in paths]
+    return [PileFile(path.relative_to(root).as_posix(), path, root, most_bytes) for path in paths]
 
 
 def remove(files: Iterable[PileFile]) -> None:

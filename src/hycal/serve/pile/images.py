@@ -29,7 +29,7 @@ from hycal.parallel.threads import thread_pool
 from hycal.project import Example
 from hycal.project.labels import LONGEST_NAME
 from hycal.project.learner import Learner
-from hycal.serve.pile.files import CachedRows, PileFile, PileSource, files_of, remove, spread
+from hycal.serve.pile.files import CachedRows, PileFile, files_of, remove, spread
 from hycal.validation import Floats
 
 MOST_SKIPPED = 1000  # files that are named with the reason; the others are counted
@@ -101,7 +101,7 @@ class ImagePile:
         self._made = self._bytes = self._left_out = 0
         self._clear()
         if folder is not None:
-            files = files_of(folder)
+            files = files_of(folder, self.limits.image_bytes)
             self._left_out = max(0, len(files) - self.limits.images)
             self._waiting.extend(spread(files)[: self.limits.images])
 
@@ -176,7 +176,7 @@ class ImagePile:
                 "files (TMPDIR) has room and may be written, then send them again."
             ) from None
         parts = [file_name(part) for part in name[-LONGEST_NAME:].split("/") if part]  # "..", too, is only a name
-        return PileFile("/".join(parts) or "image", path, self._dropped)
+        return PileFile("/".join(parts) or "image", path, self._dropped, self.limits.image_bytes)
 
     def clear(self) -> None:
         """Remove all images that were dropped; the files of a folder stay where they are, and in the pile."""
@@ -211,7 +211,7 @@ class ImagePile:
     def content(self, image: PileImage) -> bytes | None:
         """Return the file of an image; None if it was changed or removed since it was embedded."""
         try:
-            found = image.file.read(self.limits.image_bytes)
+            found = image.file.read()
         except ImageError:
             return None
         return found if content_hash(found) == image.key else None
@@ -317,16 +317,8 @@ class ImagePile:
         return True
 
     def _embed(self, files: list[PileFile], learner: Learner) -> None:
-        limits = self.limits
-        sources = [PileSource(str(number), file, limits.image_bytes) for number, file in enumerate(files)]
-        found = learner.embed(
-            sources,
-            names=[file.name for file in files],
-            store=self._rows,
-            most_pixels=limits.image_pixels,
-            preparing=isolated(),
-        )
-        unusable = [(files[int(item.name)], item.reason) for item in found.skipped]
+        found = learner.embed(files, store=self._rows, most_pixels=self.limits.image_pixels, preparing=isolated())
+        unusable = [files[number] for number in found.problems]
         with self._lock:
             if self._embedding is not files:  # cleared, or another encoder is in use
                 return
@@ -336,8 +328,8 @@ class ImagePile:
             self._images += new
             for image in new:
                 self._by_key.setdefault(image.key, image)
-            self._skipped.extend(Skipped(file.name, reason) for file, reason in unusable)
+            self._skipped.extend(found.skipped)
             self._n_skipped += len(unusable)
             self._embedding, self._view = (), None
         if self.folder is None:
-            remove([*(file for file, _ in unusable), *(image.file for image in lost)])
+            remove([*unusable, *(image.file for image in lost)])

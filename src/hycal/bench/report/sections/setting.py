@@ -32,8 +32,8 @@ def settings(results: Results) -> list[Section]:
 
 def _section(group: Group) -> Section:
     figures = [
-        FigureBlock(f"{group.name}: {title}", figure.caption, partial(figure.draw, group))
-        for title, figure in FIGURES.items()
+        FigureBlock(f"{group.name}: {title}", caption, partial(draw, group))
+        for title, (draw, caption) in FIGURES.items()
     ]
     blocks: list[Block] = [*domain_tables(group), *figures]
     return Section(f"{group.name}.{group.protocol}", f"{group.name} ({group.protocol})", tuple(blocks))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -151,28 +150,24 @@ def sample_distribution(group: Group) -> str:
     return out[0]
 
 
-@dataclass(frozen=True)
-class GroupFigure:
-    """A drawing of a group, and what it shows."""
-
-    draw: Callable[[Group], str]
-    caption: str
-
-
-#: Every figure of a setting by its title.
-FIGURES: Mapping[str, GroupFigure] = {
-    "training images": GroupFigure(sample_distribution, "First seed."),
-    "accuracy after each step": GroupFigure(accuracy_curves, "Mean over the domains learned so far, and over seeds."),
-    "accuracy on each domain after each step": GroupFigure(
-        domain_curves, "From the step at which the domain is learned; mean over seeds."
+#: Every figure of a setting by its title: what draws it, and what it shows.
+FIGURES: Mapping[str, tuple[Callable[[Group], str], str]] = {
+    "training images": (sample_distribution, "First seed."),
+    "accuracy after each step": (accuracy_curves, "Mean over the domains learned so far, and over seeds."),
+    "accuracy on each domain after each step": (
+        domain_curves,
+        "From the step at which the domain is learned; mean over seeds.",
     ),
-    "forgetting after each step": GroupFigure(
-        forgetting_curves, "Accuracy when learned less accuracy now, mean over earlier domains and seeds."
+    "forgetting after each step": (
+        forgetting_curves,
+        "Accuracy when learned less accuracy now, mean over earlier domains and seeds.",
     ),
-    "accuracy matrices": GroupFigure(
-        accuracy_matrices, "Rows: after learning that domain. Columns: tested on that domain. Percent, mean over seeds."
+    "accuracy matrices": (
+        accuracy_matrices,
+        "Rows: after learning that domain. Columns: tested on that domain. Percent, mean over seeds.",
     ),
-    "accuracy of a class by its shots": GroupFigure(
-        class_accuracy_by_shots, "After the last step, all seeds. The line is the mean of classes with similar shots."
+    "accuracy of a class by its shots": (
+        class_accuracy_by_shots,
+        "After the last step, all seeds. The line is the mean of classes with similar shots.",
     ),
 }
