@@ -9,6 +9,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 
 import numpy as np
 from starlette.requests import Request
@@ -24,6 +25,7 @@ from hycal.serve.service import Service
 from hycal.validation import Floats
 
 TOP = 5  # candidates for each row if the request does not say how many
+_PARSING = Lock()  # a header is parsed as Python code: Python 3.11 may fail at that in two threads at once
 _BATCH_BYTES = 2**19 + 2**10  # of the requests in one batch: 256 rows of 512 numbers, and an .npy header
 
 
@@ -153,7 +155,8 @@ def rows_of(body: bytes, kind: str, *, most: int) -> Floats:
 
 def _from_npy(body: bytes) -> Floats:
     try:
-        rows = np.lib.format.read_array(io.BytesIO(body), allow_pickle=False, max_header_size=10_000)
+        with _PARSING:
+            rows = np.lib.format.read_array(io.BytesIO(body), allow_pickle=False, max_header_size=10_000)
     except Exception as error:  # numpy parses the header as Python does, with as many kinds of errors
         raise HyCalError(f"The body is no .npy file: {error} Send what numpy.save writes.") from None
     if rows.dtype != np.float32:
