@@ -47,9 +47,10 @@ def run(cases: Sequence[Case], numbers: Iterable[int]) -> bool:
 def _attacked(case: Case) -> tuple[bool, str]:
     with tempfile.TemporaryDirectory(prefix="hycal-attack-") as folder:
         try:
-            return case.attack(Path(folder))
+            held, figure = case.attack(Path(folder))
         except Exception as error:  # an attack that cannot be carried out shows nothing
-            return False, f"the attack ended in {error!r}"
+            held, figure = False, f"the attack ended in {error!r}"
+    return held, figure.replace(folder, "FOLDER")
 
 
 def main() -> int:
