@@ -129,7 +129,8 @@ def command_line(folder: Path) -> tuple[bool, str]:
     )
     said = done.stdout + done.stderr
     lines = [line for line in said.splitlines() if "108,000,000" in line]
-    return len(lines) == 1 and "Warning" not in said, f"{len(lines)} line: {' '.join(lines).partition('large.png: ')[2]}"
+    told = " ".join(lines).partition("large.png: ")[2]
+    return len(lines) == 1 and "Warning" not in said, f"{len(lines)} line: {told}"
 
 
 CASES: tuple[Case, ...] = (
