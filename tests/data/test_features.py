@@ -99,6 +99,13 @@ def write_saved_dataset(domain: EmbeddedDomain, path: Path) -> Path:
     return save_dataset(pa.Table.from_pandas(frame(domain)), path / "texture")
 
 
+def write_arrow(domain: EmbeddedDomain, path: Path) -> Path:
+    table = pa.Table.from_pandas(frame(domain))
+    with pa.ipc.new_stream(path / "texture.arrow", table.schema) as file:
+        file.write_table(table)
+    return path / "texture.arrow"
+
+
 WRITERS = (
     write_npz_by_split,
     write_npz_table,
@@ -107,6 +114,7 @@ WRITERS = (
     write_shards,
     write_safetensors,
     write_saved_dataset,
+    write_arrow,
 )
 
 
