@@ -34,12 +34,17 @@ def test_every_setting_of_the_package_fits(name: str) -> None:
         ("shots = 3", "shots = true"),
         ("0 = [1, 2]", "x = [1, 2]"),
         ("shots = 3", "shots = 3\nsessions = 2\nbase = { classes = 1 }"),
+        ("shots = 3", "shots = 3\nbase = { classes = 1, shots = 9 }"),
         ('name = "a"', ""),
     ],
 )
 def test_a_wrong_setting_is_refused(old: str, new: str) -> None:
     SETTING.validate(tomllib.loads(SMALL))
     assert not SETTING.is_valid(tomllib.loads(SMALL.replace(old, new)))
+
+
+def test_a_setting_may_take_everything_from_another() -> None:
+    SETTING.validate({"like": "xd8-high-scale"})
 
 
 def test_results_fit_and_others_are_refused(results: Path) -> None:

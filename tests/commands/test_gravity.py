@@ -71,7 +71,7 @@ def test_a_folder_is_embedded_and_measured_before_and_after(tmp_path: Path) -> N
     assert page.count("<svg") == 2
     assert not re.search(r'(src|href)="(?!#)[^"]*//', re.sub(r'xmlns(:\w+)?="[^"]*"', "", page))
     again = run(model, tmp_path / "photos", "--encoder", "tiny")
-    assert "no image was encoded, 24 were in the cache" in again.output
+    assert "no image was encoded, 24 in the cache" in again.output
 
 
 def test_json_is_the_whole_measurement_and_only_held_out_images_count(tmp_path: Path) -> None:

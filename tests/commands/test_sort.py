@@ -88,7 +88,13 @@ def test_what_is_wrong_is_said_before_anything_is_touched(learned, pile, tmp_pat
     assert "Make it first" in hycal_error("sort", learned.path, pile, "--out", tmp_path / "a" / "b", "--copy")
     assert "lie in each other" in hycal_error("sort", learned.path, pile, "--out", pile / "x", "--copy")
     assert "no model" in hycal_error("sort", tmp_path / "no.hycal", pile, "--out", out, "--copy")
-    for wrong in (["--copy", "--move"], [], ["--copy", "--layout", "heap"], ["--copy", "--error", "7"]):
+    for wrong in (
+        ["--copy", "--move"],
+        [],
+        ["--copy", "--layout", "heap"],
+        ["--copy", "--error", "7"],
+        ["--copy", "--error", "0"],
+    ):
         assert run_hycal("sort", learned.path, pile, "--out", out, *wrong).exit_code == 2
     assert "no folder" in hycal_error("unsort", out)
     assert f"has no {NAME}" in hycal_error("unsort", pile)

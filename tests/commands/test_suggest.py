@@ -49,7 +49,7 @@ def test_learned_images_are_not_suggested(learned, photos, tmp_path):
     assert hycal_json("suggest", learned.path, photos / "low", "--most", 50)["suggestions"] == []
     nothing = run_hycal("suggest", learned.path, photos / "low", "--out", tmp_path / "labels.csv")
     assert nothing.exit_code == 0 and not (tmp_path / "labels.csv").exists()
-    assert "no image was encoded, 18 were in the cache" in nothing.output
+    assert "no image was encoded, 18 in the cache" in nothing.output
     assert "nothing to label: every image was learned (18 of 18), or is a near-duplicate" in nothing.output
 
 

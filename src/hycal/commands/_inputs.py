@@ -55,8 +55,13 @@ def check_names(encoder: str | None, method: str | None) -> None:
 
 
 def check_share(value: float | None) -> float | None:
-    """Refuse an option that is no share, by its name and before anything is read; 0 is left to the command."""
-    if value and not 0.0 < value < 1.0:
+    """Refuse an option that is no share, by its name and before anything is read; 0 means none."""
+    return value if value == 0.0 else check_some_share(value)
+
+
+def check_some_share(value: float | None) -> float | None:
+    """Refuse 0 too."""
+    if value is not None and not 0.0 < value < 1.0:
         raise typer.BadParameter(f"{value:g}; expected a share between 0 and 1, such as 0.05.")
     return value
 
@@ -130,7 +135,7 @@ def embed_images(
         seconds, new = time.monotonic() - began, result.encoded
         known, rate = len(result.rows) - new, f"{new / seconds:.1f} images/s"
         made = f"{new:,} images encoded with {encoder.name} ({rate}), {known:,} embedded before"
-        made = made if new else f"no image was encoded, {known:,} were in the cache"
+        made = made if new else f"no image was encoded, {known:,} in the cache"
         print_line(summary, f"{len(images):,} files in {seconds:.1f} s: {made}, {len(result.skipped):,} skipped")
     return result
 

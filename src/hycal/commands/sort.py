@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from hycal.commands import _options as opt
-from hycal.commands._inputs import EncoderChoice, check_share
+from hycal.commands._inputs import EncoderChoice, check_share, check_some_share
 from hycal.commands._output import (
     FOUND_SOMETHING,
     ask_or_stop,
@@ -51,7 +51,7 @@ def sort_command(
     error: Annotated[
         float,
         typer.Option(
-            callback=check_share,
+            callback=check_some_share,
             help="Share of wrong images to expect in the class folders; the doubtful go to unsure/.",
         ),
     ] = 0.05,

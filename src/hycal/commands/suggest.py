@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from hycal.commands import _options as opt
-from hycal.commands._inputs import EncoderChoice, check_share, new_project
+from hycal.commands._inputs import EncoderChoice, check_some_share, new_project
 from hycal.commands._output import (
     class_text,
     confirm,
@@ -117,7 +117,7 @@ def discover_command(
     most: Annotated[int, typer.Option(min=1, help="How many typical images to show of each group.")] = 5,
     error: Annotated[
         float,
-        typer.Option(callback=check_share, help="Share of images of learned classes that may seem unknown."),
+        typer.Option(callback=check_some_share, help="Share of images of learned classes that may seem unknown."),
     ] = 0.05,
     encoder: opt.ModelEncoder = None,
     weights: opt.Weights = None,

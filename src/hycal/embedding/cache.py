@@ -36,7 +36,7 @@ from hycal.encoders.encoder import CombinedEncoder, Encoder, present_parts
 from hycal.encoders.files import cache_dir, file_hash
 from hycal.errors import HyCalError
 from hycal.storage.atomic import remove_draft, replacing, sync_folder
-from hycal.storage.npz import load_arrays
+from hycal.storage.npz import PARSING_HEADERS, load_arrays
 from hycal.validation import Floats
 
 _KEYS_AT_ONCE = 500
@@ -166,7 +166,8 @@ class EmbeddingCache:
         with reading(self.folder):
             found = self._index.execute("SELECT sha256 FROM shards WHERE id = ?", (shard,)).fetchone()
         try:
-            rows: Floats = np.load(self._shards / f"{found and found[0]}.npy", mmap_mode="r", allow_pickle=False)
+            with PARSING_HEADERS:
+                rows: Floats = np.load(self._shards / f"{found and found[0]}.npy", mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
             raise HyCalError(
                 f"A shard of the cache {self.folder} was damaged or removed during the run: {error}. Run it again; "
@@ -272,7 +273,8 @@ def _rewrite_shards(index: Connection, folder: Path) -> None:
         entries = index.execute("SELECT content, position FROM images WHERE shard = ?", (shard,)).fetchall()
         delete_shard(index, shard)
         if entries and path.is_file() and file_hash(path) == digest:
-            rows = np.load(path, allow_pickle=False)[[position for _, position in entries]]
+            with PARSING_HEADERS:
+                rows = np.load(path, allow_pickle=False)[[position for _, position in entries]]
             _write_shard(index, space, path.parent, [key for key, _ in entries], rows)
 
 

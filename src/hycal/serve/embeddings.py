@@ -9,7 +9,6 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from threading import Lock
 
 import numpy as np
 from starlette.requests import Request
@@ -22,10 +21,10 @@ from hycal.serve.batching import ANSWERING, BULK, Batcher, Stopwatch, run_on
 from hycal.serve.requests import EmbeddingsIn, is_npy, parse_json
 from hycal.serve.serializers import encode_ranking
 from hycal.serve.service import Service
+from hycal.storage.npz import PARSING_HEADERS
 from hycal.validation import Floats
 
 TOP = 5  # candidates for each row if the request does not say how many
-_PARSING = Lock()  # a header is parsed as Python code: Python 3.11 may fail at that in two threads at once
 _BATCH_BYTES = 2**19 + 2**10  # of the requests in one batch: 256 rows of 512 numbers, and an .npy header
 
 
@@ -155,7 +154,7 @@ def rows_of(body: bytes, kind: str, *, most: int) -> Floats:
 
 def _from_npy(body: bytes) -> Floats:
     try:
-        with _PARSING:
+        with PARSING_HEADERS:
             rows = np.lib.format.read_array(io.BytesIO(body), allow_pickle=False, max_header_size=10_000)
     except Exception as error:  # numpy parses the header as Python does, with as many kinds of errors
         raise HyCalError(f"The body is no .npy file: {error} Send what numpy.save writes.") from None

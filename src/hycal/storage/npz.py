@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import zipfile
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,15 @@ import numpy.typing as npt
 
 MOST_BYTES = 2**30
 MOST_RATIO = 100  # above MOST_BYTES: photographs do not compress further
+# NumPy parses the header of an array as Python code, and Python 3.11 may fail at that in two threads at once.
+PARSING_HEADERS = Lock()
 
 
 def load_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of an .npz file by name; raise ValueError with the reason if it is damaged."""
     try:
         check_zip(path)
-        with np.load(path, allow_pickle=False) as file:
+        with PARSING_HEADERS, np.load(path, allow_pickle=False) as file:
             return {name: _array(name, file[name]) for name in file.files}
     except Exception as error:  # zip, zlib and numpy each have errors of their own for a damaged file
         raise ValueError(str(error) or type(error).__name__) from None
