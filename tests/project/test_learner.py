@@ -44,6 +44,15 @@ def content(seed: int = 0, size: tuple[int, int] = (300, 200)) -> bytes:
     return buffer.getvalue()
 
 
+def test_each_problem_belongs_to_its_image(tmp_path):
+    cut = content(2)[:-400]
+    sources = [ImageBytes(str(number), data) for number, data in enumerate([cut, content(), b"nothing", b""])]
+    problems = learner(tmp_path).embed(sources).problems
+    assert list(problems) == [0, 2, 3] and len(set(problems.values())) == 3
+    for number in problems:
+        assert problems[number] == learner(tmp_path).embed([sources[number]]).problems[0]
+
+
 def test_images_are_seen_with_their_hashes_and_thumbnails(tmp_path):
     good = content()
     sources = [ImageBytes("a.png", good), ImageBytes("b.png", b"nothing"), ImageBytes("c.png", content(1))]
