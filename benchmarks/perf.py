@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sys
 import time
@@ -197,6 +198,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.keep and set(options.only) != set(KINDS):
         parser.error("--keep keeps all kinds; leave --only out")
+    if options.keep and os.environ.get("OPENBLAS_NUM_THREADS") != "1":
+        parser.error("--keep needs OPENBLAS_NUM_THREADS=1, as `make perf` has: ratios differ with threads")
     values = measure(options.only)
     document = {"hycal": __version__, "python": platform.python_version(), "numpy": np.__version__, "values": values}
     text = json.dumps(document, indent=1) + "\n"
