@@ -133,9 +133,12 @@ def embed_images(
         result = run(images, store=store, watch=watch)
     if summary is not None:
         seconds, new = time.monotonic() - began, result.encoded
-        known, rate = len(result.rows) - new, f"{new / seconds:.1f} images/s"
-        made = f"{new:,} images encoded with {encoder.name} ({rate}), {known:,} embedded before"
-        made = made if new else f"no image was encoded, {known:,} in the cache"
+        known = len(result.rows) - new
+        if new:
+            rate = f"{new / seconds:.1f} images/s"
+            made = f"{new:,} images encoded with {encoder.name} ({rate}), {known:,} embedded before"
+        else:
+            made = f"no image was encoded, {known:,} in the cache"
         print_line(summary, f"{len(images):,} files in {seconds:.1f} s: {made}, {len(result.skipped):,} skipped")
     return result
 

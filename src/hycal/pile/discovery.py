@@ -46,9 +46,17 @@ Groups = npt.NDArray[np.intp]
 def discover(X: npt.ArrayLike, classifier: IncrementalClassifier | None = None, *, error: float = ERROR) -> Groups:
     """Return the group of each image, (n,), the largest first; -1 for what is known, or like too few others.
 
-    X are embeddings of a pile of images. Without a classifier, which is what was learned so far, all are grouped.
-    `error` is the share of images of learned classes that may be called unknown.
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Embeddings of a pile of images.
+    classifier : IncrementalClassifier, optional
+        What was learned so far. Without it, all images are grouped.
+    error : float
+        Share of images of learned classes that may be called unknown.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rows = np.repeat(np.eye(3), 10, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(30, 3))
     >>> discover(rows)[[0, 9, 10, 19, 20, 29]]
@@ -189,11 +197,11 @@ class _LearnedSpace:
 
 def _linkage(z: Doubles) -> Doubles:
     """Return the tree of average linkage of directions; a row without a direction is at distance 1 from all."""
-    distance = np.maximum(1.0 - z @ z.T, 0.0)
-    np.fill_diagonal(distance, 0.0)
     from scipy.cluster.hierarchy import linkage  # takes longer to import than help to show
     from scipy.spatial.distance import squareform
 
+    distance = np.maximum(1.0 - z @ z.T, 0.0)
+    np.fill_diagonal(distance, 0.0)
     tree: Doubles = linkage(squareform(distance, checks=False), "average")
     return tree
 

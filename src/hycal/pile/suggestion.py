@@ -47,9 +47,17 @@ Rows = npt.NDArray[np.intp]
 def suggest(X: npt.ArrayLike, most: int, classifier: IncrementalClassifier | None = None) -> Rows:
     """Return the rows to label next, the most useful first.
 
-    X are embeddings of a pile of images. Those that the classifier has learned are not suggested again; there is none
-    at the start. Fewer than `most` are returned if all others are near-duplicates of what is labelled or suggested.
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Embeddings of a pile of images. Some may be learned already; they are not suggested again.
+    most : int
+        How many to suggest. Fewer are returned if all others are near-duplicates of what is labelled or suggested.
+    classifier : IncrementalClassifier, optional
+        What was learned so far; None at the start.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> groups = np.repeat(np.eye(3), 10, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(30, 3))
     >>> sorted(int(row) // 10 for row in suggest(groups, 3))
