@@ -58,8 +58,8 @@ def encoder_of(
 
     def load(part: Space) -> Encoder:
         like = _fingerprint(part)
-        known = here.get((part.name, like))
-        return known or load_encoder(part.name or name or "", weights=weights, like=like, threads=threads)
+        again = here.get((part.name, like))
+        return again or load_encoder(part.name or name or "", weights=weights, like=like, threads=threads)
 
     if own and state.space.views is not None:
         encoder: Encoder = _load_parts(state.space, None if name is None else asked, weights, load)
