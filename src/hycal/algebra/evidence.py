@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class ScorePart:
     """One kind of evidence."""
 
-    name: str  # what it rests on: "direction", "distance", "kernel", "covariance", "text" or "domain"
+    name: str  # what it rests on: "direction", "distance", "kernel", "covariance", "text", "count" or "domain"
     share: npt.NDArray[Any]  # (n, C): what it adds
     measure: npt.NDArray[Any] | None = None  # (n, C): the quantity behind it, such as a cosine or a squared distance
     weight: Doubles | None = None  # (C,): the weight of the measure, where one for each class says all

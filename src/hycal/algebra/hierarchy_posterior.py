@@ -25,14 +25,14 @@ from hycal.state.records import ClassRecord, Records
 from hycal.validation import Doubles, Floats
 
 # The kinds of evidence, as weights are ordered
-KINDS = ("distance", "direction", "kernel", "text", "covariance")
+KINDS = ("distance", "direction", "kernel", "text", "covariance", "count")
 KERNEL, COVARIANCE = KINDS.index("kernel"), KINDS.index("covariance")
 _ONE_IN = 400  # samples may have changed since the prior was fitted
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights of evidence: of each kind in each domain, (G, 5); and that of domains."""
+    """Weights of evidence: of each kind in each domain, (G, 6); and that of domains."""
 
     classes: Doubles
     domain: float
@@ -108,6 +108,10 @@ class Posterior:
         """The texts of each domain, None where they are not used."""
         return tuple(source.text for source in self.sources)
 
+    def counts(self, number: int) -> Doubles:
+        """Return the evidence of the classes of one domain by their counts; see `count_evidence`."""
+        return count_evidence(self.records.counts[self.hierarchy.domains[number].columns])
+
     def _weighed(self, kind: int) -> Iterator[tuple[Sources, float]]:
         return zip(self.sources, self.weights.classes[:, kind].tolist(), strict=True)
 
@@ -140,6 +144,16 @@ def _members(step: DomainChange, records: Records) -> tuple[Floats, npt.NDArray[
     members = [records.ordered[column] for column in step.columns.tolist()]
     rows = np.concatenate([member.samples.rows for member in members])
     return rows, np.repeat(np.arange(len(members)), [member.count for member in members])
+
+
+def count_evidence(counts: npt.NDArray[np.int64]) -> Doubles:
+    """Return log(K/K_c) of classes of K_c samples, (C_g,), K being the geometric mean: 0 where all counts are equal.
+
+    The other evidence favours a class about as a prior in proportion to K_c would: regressions and held-out samples
+    see more of large classes. Queries are taken to be of all classes alike.
+    """
+    logarithms = np.log(counts)
+    return logarithms.mean() - logarithms
 
 
 def scaled_text(record: ClassRecord) -> Floats:

@@ -48,13 +48,13 @@ class HierarchicalHyCal(SealedHierarchy):
     .. math::
         e_c = z^\top s_c - \tfrac12 |s_c|^2, \quad
         p(c \mid g, x) \propto \exp(\alpha_g e_c + \beta_g r_g z^\top u_c + \gamma_g f_c(x)
-            + 100 \, \kappa_g x^\top t_c + \delta_g l_c(x)), \quad
+            + 100 \, \kappa_g x^\top t_c + \delta_g l_c(x)) \, K_c^{-\eta_g}, \quad
         p(g \mid x) \propto \exp(\omega (q_g + \max_c e_c))
 
-    with q_g the log density of the domain's covariance, f_c a kernel regression on the samples of the domain and l_c
-    the log density of the class under its own covariance. The score is log p(g | x) + log p(c | g, x). The weights
-    alpha, beta, gamma, kappa, delta and omega maximise the likelihood of training samples left out one by one; nothing
-    else is fitted.
+    with q_g the log density of the domain's covariance, f_c a kernel regression on the samples of the domain, l_c
+    the log density of the class under its own covariance, and K_c its number of samples: a class of more samples is
+    not expected more often. The score is log p(g | x) + log p(c | g, x). The weights alpha, beta, gamma, kappa, delta,
+    eta and omega maximise the likelihood of training samples left out one by one; nothing else is fitted.
 
     Parameters
     ----------
@@ -180,6 +180,7 @@ class HierarchicalHyCal(SealedHierarchy):
             posterior.kernels,
             posterior.covariances,
             posterior.texts,
+            [posterior.counts(number) for number in range(len(posterior.sources))],
             class_weights=posterior.weights.classes,
             domain_weight=posterior.weights.domain,
         )
@@ -203,7 +204,7 @@ class HierarchicalHyCal(SealedHierarchy):
         held_out = evidence_in_own_domain(derived.hierarchy.prior, domain, samples)
         e = np.stack([held_out.distance(), held_out.direction()])
         more = _held_out_more_inside(derived, number, samples)
-        return log_softmax(np.sum(list(_weighted(derived, samples.X, number, e, more).values()), axis=0))
+        return log_softmax(_within(derived, samples.X, number, e, more))
 
     def score_parts(self, X: npt.ArrayLike) -> ScoreParts:
         """Return the evidence of each kind for the classes of a domain, and what their domain adds."""
@@ -239,14 +240,28 @@ def _more(derived: Posterior, number: int, X: Floats) -> dict[str, Floats]:
 def _weighted(
     derived: Posterior, X: Floats, number: int, e: npt.NDArray[np.floating], more: Mapping[str, Floats]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return each kind of evidence for the classes of one domain times its weight, (n, C_g); `e` is (2, n, C_g)."""
+    """Return each kind of evidence for the classes of one domain times its weight, (n, C_g); `e` is (2, n, C_g).
+
+    Evidence by counts is the same for all rows, (1, C_g).
+    """
     distance, direction = e
     found: dict[str, npt.NDArray[Any]] = {"distance": distance, "direction": direction, **more}
     text = derived.texts[number]
     if text is not None:
         found["text"] = X @ text.T
+    found["count"] = derived.counts(number)[None].astype(e.dtype)
     weights = dict(zip(KINDS, derived.weights.classes[number].astype(e.dtype), strict=True))
     return {kind: weights[kind] * evidence for kind, evidence in found.items()}
+
+
+def _within(
+    derived: Posterior, X: Floats, number: int, e: npt.NDArray[np.floating], more: Mapping[str, Floats]
+) -> npt.NDArray[Any]:
+    """Return all evidence for the classes of one domain, (n, C_g)."""
+    evidence, *rest = _weighted(derived, X, number, e, more).values()
+    for part in rest:
+        evidence += part
+    return evidence
 
 
 def _log_posterior(
@@ -261,10 +276,7 @@ def _log_posterior(
     for number, (given, other) in enumerate(zip(e, more, strict=True)):
         inside = given.astype(q.dtype, copy=False)
         energies[:, number] = q[:, number] + inside[0].max(axis=1)
-        evidence, *rest = _weighted(derived, X, number, inside, other).values()
-        for part in rest:
-            evidence += part
-        within.append(log_softmax(evidence))
+        within.append(log_softmax(_within(derived, X, number, inside, other)))
     domains = log_softmax(q.dtype.type(derived.weights.domain) * energies)
     scores = np.empty((len(X), len(derived.hierarchy.domain_of)), q.dtype)
     for number, domain in enumerate(derived.hierarchy.domains):

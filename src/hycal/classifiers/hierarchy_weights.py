@@ -12,17 +12,17 @@ from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior
 from hycal.algebra.hierarchy_covariance import ClassCovariances, covariances_pay
 from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_energies
 from hycal.algebra.hierarchy_kernel import MOST, KernelRegression, kernel_pays
-from hycal.algebra.hierarchy_posterior import KINDS, Posterior, Sources, Weights
+from hycal.algebra.hierarchy_posterior import KINDS, Posterior, Sources, Weights, count_evidence
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread, spread_rows
 from hycal.uncertainty.temperature import Penalty, fit_weights
 from hycal.validation import Doubles, Floats
 
-# Weights of evidence by distance, direction, kernel, text and covariance, and of that for a domain
-CENTRES = np.array([0.05, 0.05, 5.0, 1.0, 0.05])  # weights with few held-out samples are near these
-ONE_SHOT = np.array([0.0, 0.1, 0.0, 0.0, 0.0])  # where none can be held out; all one-shot means have length 1
-ONE_SHOT_AND_TEXT = np.array([0.0, 0.05, 0.0, 1.0, 0.0])
-_LEAST = np.array([0.0, 0.0, 0.25, 0.0, 0.0025])  # kernel and covariance evidence of a smaller weight is left out
+# Weights of evidence by distance, direction, kernel, text, covariance and count, and of that for a domain
+CENTRES = np.array([0.05, 0.05, 5.0, 1.0, 0.05, 0.8])  # weights with few held-out samples are near these
+ONE_SHOT = np.array([0.0, 0.1, 0.0, 0.0, 0.0, 0.0])  # where none can be held out; all one-shot means have length 1
+ONE_SHOT_AND_TEXT = np.array([0.0, 0.05, 0.0, 1.0, 0.0, 0.0])
+_LEAST = np.array([0.0, 0.0, 0.25, 0.0, 0.0025, 0.0])  # kernel and covariance evidence of a smaller weight is left out
 _DOMAIN_WEIGHT = 0.025
 _PENALTY = 10.0  # nats: twice the penalty for doubling a weight
 HELD_OUT = 200  # samples of a domain that its weights are fitted on
@@ -48,16 +48,17 @@ def fitted_domain(
     if covariances_pay(records.counts[domain.columns], records.width):
         covariances = ClassCovariances.fit(members.X, classes)
     sources = Sources(kernel, covariances, text)
-    return sources, class_weights(hierarchy.prior, domain, sources, spread(records, domain.columns, HELD_OUT))
+    return sources, class_weights(hierarchy.prior, domain, sources, records)
 
 
 def class_weights(
-    prior: Prior, domain: DomainGaussians, sources: Sources, samples: Selection, start: Doubles | None = None
+    prior: Prior, domain: DomainGaussians, sources: Sources, records: Records, start: Doubles | None = None
 ) -> Doubles:
-    """Return the weights of evidence, (5,), 0 where it is too little; `start` are weights that may be near.
+    """Return the weights of evidence, (6,), 0 where it is too little; `start` are weights that may be near.
 
     They maximise the likelihood of the classes of held-out samples, among the classes of their domain.
     """
+    samples = spread(records, domain.columns, HELD_OUT)
     if not len(samples.rows):
         return ONE_SHOT if sources.text is None else ONE_SHOT_AND_TEXT
     own = np.searchsorted(domain.columns, samples.own)
@@ -69,6 +70,7 @@ def class_weights(
         found["text"] = samples.X @ sources.text.T
     if sources.covariances is not None:
         found["covariance"] = sources.covariances.without_each(samples.X, own)
+    found["count"] = np.tile(count_evidence(records.counts[domain.columns]), (len(own), 1))
     kinds, weights = [KINDS.index(kind) for kind in found], np.zeros(len(KINDS))
     near = None if start is None else np.where(start > 0.0, start, CENTRES)[kinds]
     weights[kinds] = fit_weights(np.stack(list(found.values())), own, Penalty(CENTRES[kinds], _PENALTY), near)
@@ -81,8 +83,7 @@ def weighed_again(posterior: Posterior, before: Posterior) -> Posterior:
     pairs = zip(posterior.hierarchy.domains, before.hierarchy.domains, posterior.sources, strict=True)
     for number, (domain, old, sources) in enumerate(pairs):
         if domain.scatter is not old.scatter:
-            samples = spread(posterior.records, domain.columns, HELD_OUT)
-            weights[number] = class_weights(prior, domain, sources, samples, weights[number])
+            weights[number] = class_weights(prior, domain, sources, posterior.records, weights[number])
     return replace(posterior, weights=Weights(weights, before.weights.domain))
 
 

@@ -29,6 +29,7 @@ from hycal.validation import Doubles, Floats, Label
 
 _LEFT_OUT = "the regression of a domain is left out: it compares a query with every learned image"
 
+_WITHOUT_COUNT = KINDS.index("count")  # kinds of evidence in files from before the last was added
 _LARGEST = 1e6  # weight; the penalty keeps those of a fit within some hundred times of their centres
 
 
@@ -54,7 +55,8 @@ class SealedHierarchy(IncrementalClassifier):
     def check_sealed(self, table: SealedRecords) -> None:
         """Refuse weights of another number of kinds, and weights that no fit can give."""
         super().check_sealed(table)
-        if len(table.numbers.get("domain", ())) != 1 or any(len(each) != len(KINDS) for each in table.weights.values()):
+        kinds = {len(each) for each in table.weights.values()}
+        if len(table.numbers.get("domain", ())) != 1 or not kinds <= {len(KINDS), _WITHOUT_COUNT}:
             raise HyCalError("It has no weight of domains, or weights of evidence that do not fit the method.")
         weights = np.concatenate([table.numbers["domain"], *table.weights.values()])
         if not np.all((weights >= 0.0) & (weights <= _LARGEST)):
@@ -73,7 +75,8 @@ class SealedHierarchy(IncrementalClassifier):
             _weights_of_new(table.counts[domain.columns], text)
             for domain, text in zip(hierarchy.domains, texts, strict=True)
         ]
-        weights = np.stack([table.weights.get(key, few) for key, few in zip(table.keys, new, strict=True)])
+        kept = {key: np.pad(each, (0, len(KINDS) - len(each))) for key, each in table.weights.items()}
+        weights = np.stack([kept.get(key, few) for key, few in zip(table.keys, new, strict=True)])
         fitted = Weights(weights, float(table.numbers["domain"][0]))
         sources = tuple(Sources(None, part, text) for part, text in zip(covariances, texts, strict=True))
         return Posterior(hierarchy, sources, fitted, table, model.derive_sealed)
@@ -83,7 +86,7 @@ def _weights_of_new(counts: npt.NDArray[np.int64], text: Floats | None) -> Doubl
     """Return the weights of a domain that a sealed model learned: nothing was held out of it."""
     if counts.max() == 1:
         return ONE_SHOT if text is None else ONE_SHOT_AND_TEXT
-    return CENTRES * np.array([1.0, 1.0, 0.0, 0.0 if text is None else 1.0, 0.0])
+    return CENTRES * np.array([1.0, 1.0, 0.0, 0.0 if text is None else 1.0, 0.0, 1.0])
 
 
 def _without_kernels(value: Posterior, records: Records) -> Posterior:
