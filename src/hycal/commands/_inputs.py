@@ -27,6 +27,13 @@ if TYPE_CHECKING:  # `hycal predict --help` imports this module, and none of the
 DEFAULT_ENCODER = "builtin"
 
 
+def open_project(path: Path) -> Project:
+    """Return the project in a file."""
+    from hycal.project import Project  # here, so that the help of a command does not wait for it
+
+    return Project(path)
+
+
 def new_project(
     path: Path, encoder: str | None, weights: Path | None, *, method: str | None = None, journal: bool = False
 ) -> tuple[Project, Encoder]:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from hycal.commands import _options as opt
-from hycal.commands._inputs import EncoderChoice, check_share, check_some_share
+from hycal.commands._inputs import EncoderChoice, check_share, check_some_share, open_project
 from hycal.commands._output import (
     FOUND_SOMETHING,
     ask_or_stop,
@@ -89,12 +89,11 @@ def sort_command(
     Example: hycal sort photos.hycal new --out sorted --copy --error 0.02
     """
     from hycal.pile.sorting import extended, new_manifest, sort_images  # here, so that --help does not wait for it
-    from hycal.project import Project
 
     way = _way(copy, move, link)
     kind = _layout(layout)
     check_folder(out)
-    project = Project(model)
+    project = open_project(model)
     fresh = new_manifest(folder, out, way=way, layout=kind, csv=as_csv)
     before = read_manifest(out)
     _check_same(out, before, fresh)
