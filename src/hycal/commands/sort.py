@@ -101,6 +101,9 @@ def sort_command(
         raise HyCalError(f"{model} has no classes yet, so nothing can be sorted. Learn some images first.")
     choice = EncoderChoice(encoder, weights, cache)
     pile = open_pile(project, folder, choice, quiet=quiet, may_be_empty=before is not None)
+    if len(project.state.labels) == 1:
+        note = "the model knows one class alone: an image is of that class, or unknown, and no estimate says more"
+        print_line(Console(stderr=True), note, label="note", style="yellow")
     images, left = _decisions(project, pile, fresh, error, unknown or None)
     problems: list[Problem] = []
     if dry_run:
