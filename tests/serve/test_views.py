@@ -100,28 +100,28 @@ def test_undo_of_a_view_changes_what_embeds_images(tmp_path, monkeypatch):
     assert not client.post("/api/undo").json()["info"]["can_embed"]
 
 
-def test_a_server_that_follows_a_view_keeps_the_encoder_that_it_was_given(tmp_path):
-    """As by --weights: nothing else says where its files are. The new view is not installed here."""
-    given = ColourEncoder()
-    service = service_of(tmp_path / "m.hycal", given)
-    client = client_of(service)
-    teach(client)
+@pytest.fixture
+def followed(tmp_path):
+    """A server with an encoder as by --weights: nothing else says where its files are. A view was added elsewhere."""
+    service = service_of(tmp_path / "m.hycal", ColourEncoder())
+    teach(client_of(service))
     row = TINY["tiny-1"].encode(np.ones((1, 3, 8, 8), np.float32))[0]
     service.project.add_view(encoder_space(TINY["tiny-1"]), {e.key: row for e in service.state.examples})
+    return service, service.encoder
+
+
+def test_a_server_that_follows_a_view_keeps_the_encoder_that_it_was_given(followed):
+    service, given = followed
+    client = client_of(service)
     answer = client.post("/api/classify", files=files(picture("red", 8))).json()["answers"][0]
     assert answer["candidates"][0]["label"] == "colour/red" and service.encoder.present == (given,)
     client.post("/api/undo")
     assert service.encoder is given
 
 
-def test_an_encoder_that_the_model_lost_is_used_again_when_undo_brings_it_back(tmp_path):
-    """Neither the view that is added nor the encoder that was given can be loaded by its name."""
-    given = ColourEncoder()
-    service = service_of(tmp_path / "m.hycal", given)
+def test_an_encoder_that_the_model_lost_is_used_again_when_undo_brings_it_back(followed):
+    service, given = followed
     client = client_of(service)
-    teach(client)
-    row = TINY["tiny-1"].encode(np.ones((1, 3, 8, 8), np.float32))[0]
-    service.project.add_view(encoder_space(TINY["tiny-1"]), {e.key: row for e in service.state.examples})
     service.project.drop_view("colours")
     service.follow_space()
     assert service.encoder is None and not client.get("/api/info").json()["can_embed"]
