@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Callable
 from copy import deepcopy
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hycal.bench.cells import read_cell
 from hycal.bench.settings import list_settings
+from hycal.errors import HyCalError
 from tests.bench.test_settings import SMALL
 from tests.support.schemas import schema
 
+Fault = Callable[[dict[str, Any]], object]
 SETTING, RESULT = schema("setting"), schema("result")
 
 
@@ -57,6 +62,34 @@ def test_results_fit_and_others_are_refused(results: Path) -> None:
         lambda cell: cell.update(right=["xyz"]),
         lambda cell: cell["manifest"].update(format=3),
         lambda cell: cell["manifest"].update(seconds=2.0),
+        lambda cell: cell["manifest"].update(shortages=[{"domain": "a"}]),
+        lambda cell: cell["gravity"]["drifts"][0].update(alone=1.5),
+        lambda cell: cell["gravity"].update(flow=[[-1]]),
     ):
         fault(broken := deepcopy(cells[0]))
         assert not RESULT.is_valid(broken)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lambda cell: cell.update(gravity={}),
+        lambda cell: cell["gravity"].pop("flow"),
+        lambda cell: cell["gravity"].update(classes=["many"]),
+        lambda cell: cell["gravity"]["varieties"][0].pop("entropy"),
+        lambda cell: cell["gravity"]["drifts"][0].update(seconds=2.0),
+        lambda cell: cell["classes"].update(a=[1, 2]),
+        lambda cell: cell.pop("state_bytes"),
+        lambda cell: cell["manifest"].pop("samples"),
+    ],
+)
+def test_the_schema_refuses_what_the_reader_refuses(results: Path, tmp_path: Path, fault: Fault) -> None:
+    cells = [json.loads(path.read_bytes()) for path in sorted((results / "cells").rglob("*.json"))]
+    cell, path = next(cell for cell in cells if cell["gravity"]), tmp_path / "cell.json"
+    path.write_text(json.dumps(cell))
+    assert RESULT.is_valid(cell) and read_cell(path).gravity
+    fault(cell)
+    path.write_text(json.dumps(cell))
+    assert not RESULT.is_valid(cell)
+    with pytest.raises(HyCalError, match="is not a result"):
+        read_cell(path)

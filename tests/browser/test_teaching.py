@@ -51,6 +51,25 @@ def test_what_is_too_large_or_there_twice_is_named_and_the_rest_is_learned(tmp_p
         assert sum("0-film.mp4" in card and "the limit is 33,554,432" in card for card in cards) == 1
 
 
+def test_a_model_of_one_class_names_no_percentage(tmp_path, things, visit):
+    (one, *_), (other, *_) = (sorted((things / name).iterdir()) for name in ("banded", "rocky"))
+    (tmp_path / "pile").mkdir()
+    shutil.copy(other, tmp_path / "pile")
+    shutil.rmtree(things / "rocky")
+    with serving(tmp_path / "m.hycal", "--pile", str(tmp_path / "pile")) as server:
+        person = visit(server.url)
+        page = person.page
+        person.teach(things)
+        assert person.ask(one, count=1) == ["banded"]
+        assert page.inner_text(".card .sure") == "the only class" and not page.locator(".card meter").count()
+        person.go("pile")
+        page.wait_for_selector(".stage:not([hidden]) .sure")
+        assert page.inner_text(".stage .sure") == "the only class"
+        assert "%" not in page.inner_text(".stage .numbered")
+        page.click("text=Sort into pile-sorted")
+        page.wait_for_selector("text=/are in .*pile-sorted, the only class; 0 unsure/")
+
+
 def as_hycal_learn(path: str) -> list[str]:
     """The class of a file that was dropped alone, by the rule of `hycal learn`, or none if it is not learned."""
     root, *folders, _ = path.split("/")

@@ -30,6 +30,11 @@ def test_a_group_is_shown_and_learned_by_its_name(low_model, pile):
     assert "tall/seven" in hycal("classes", low_model)
 
 
+def test_no_group_has_its_reason(learned, photos):
+    said = run_hycal("discover", learned.path, photos / "low").output
+    assert "0 groups of 0 of" in said and "too few images that fit no learned class" in said
+
+
 def test_without_a_model_everything_is_grouped(photos, tmp_path):
     found = hycal_json("discover", tmp_path / "none.hycal", photos / "test")
     assert sum(len(group["files"]) for group in found["groups"]) == 6

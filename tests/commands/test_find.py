@@ -36,9 +36,17 @@ def test_images_that_fit_no_class_are_marked(learned, photos, monkeypatch):
     assert ["unlike anything learned" in line for line in lines] == [False, True, False]
 
 
-def test_words_need_a_text_tower(learned, photos, monkeypatch):
+def test_the_only_class_has_no_probability(low_model, photos):
+    for label in ("low/1", "low/2"):
+        hycal("forget", low_model, label, "--yes")
+    lines = hycal("find", low_model, photos / "low", "low/0", "-q").splitlines()
+    assert lines and all(": the only class" in line and "%" not in line for line in lines)
+
+
+def test_words_need_a_text_tower(learned, low_model, photos):
     error = hycal_error("find", learned.path, photos / "low", "a red car")
-    assert "has no text tower" in error and "low/0" in error
+    assert "has no text tower" in error and "low/0" in error and ", ...)" in error
+    assert "(low/0, low/1, low/2)" in hycal_error("find", low_model, photos / "low", "a red car")
 
 
 def test_words_are_compared_with_images(learned, photos, monkeypatch):

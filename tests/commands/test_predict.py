@@ -106,7 +106,7 @@ def test_what_is_no_share_is_a_wrong_call_that_names_its_option(learned, photos,
     command, option = options
     more = ("--copy", "--out", tmp_path / "sorted") if command == "sort" else ()
     refused = run_hycal(command, learned.path, photos / "test", *more, option, "7")
-    assert refused.exit_code == 2 and f"'{option}': 7; expected a share" in refused.output
+    assert refused.exit_code == 2 and f"'{option}': the value is 7; expected a share" in refused.output
     assert "files in" not in refused.output, "before any work"
 
 

@@ -53,6 +53,15 @@ def test_moved_images_come_back_to_the_byte(learned, pile, tmp_path):
     assert tree(pile) == before and not (tmp_path / "out").exists()
 
 
+def test_one_class_estimates_nothing(low_model, pile, tmp_path):
+    several = run_hycal("sort", low_model, pile, "--out", tmp_path / "out", "--copy", "--dry-run")
+    for label in ("low/1", "low/2"):
+        hycal("forget", low_model, label, "--yes")
+    alone = run_hycal("sort", low_model, pile, "--out", tmp_path / "out", "--copy", "--dry-run")
+    assert ["knows one class alone" in done.output for done in (several, alone)] == [False, True]
+    assert several.exit_code == alone.exit_code == 0
+
+
 def test_doubtful_and_strange_images_are_put_aside(learned, pile, tmp_path):
     found = hycal_json("sort", learned.path, pile, "--out", tmp_path / "out", "--link", "--error", 0.001)
     assert found["places"].get("sorted", 0) <= 2 and found["places"]["unsure"] >= 4

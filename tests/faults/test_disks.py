@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -62,18 +63,12 @@ def test_a_write_that_is_cut_short(change: str, journal: bool, tmp_path: Path) -
 
 @WAYS
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_full_disk(change: str, journal: bool, disk: Path) -> None:
+@pytest.mark.parametrize("unfit", [filled, read_only])
+def test_a_disk_that_is_full_or_may_only_be_read(
+    unfit: Callable[[Path], AbstractContextManager[None]], change: str, journal: bool, disk: Path
+) -> None:
     pets_and_cars(disk / "p.hycal")
-    with filled(disk):
-        project = check_refused(disk / "p.hycal", change, journal)
-    assert CHANGES[change](project).after == Project(disk / "p.hycal").state.hash
-
-
-@WAYS
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_folder_that_may_only_be_read(change: str, journal: bool, disk: Path) -> None:
-    pets_and_cars(disk / "p.hycal")
-    with read_only(disk):
+    with unfit(disk):
         project = check_refused(disk / "p.hycal", change, journal)
     assert CHANGES[change](project).after == Project(disk / "p.hycal").state.hash
 

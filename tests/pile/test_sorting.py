@@ -108,6 +108,41 @@ def test_the_schema_describes_the_list(tmp_path: Path) -> None:
     assert not form.is_valid({**first, "place": "lost"}) and not form.is_valid({**first, "probability": 2})
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"folder": "pile"},
+        {"folder": 7},
+        {"made": ["../x"]},
+        {"made": [".", ".git"]},
+        {"written": ["notes.txt"]},
+        {"done": 1.5},
+        {"done": -1},
+        {"source": "a/../../1.jpg"},
+        {"target": "/etc/passwd"},
+        {"target": "x/.hidden.jpg"},
+        {"sidecar": "x/\0.xmp"},
+        {"label": None},
+        {"sha256": 7},
+        {"probability": "1"},
+        {"probability": -0.5},
+        {"size": 1},
+    ],
+    ids=str,
+)
+def test_the_schema_refuses_what_the_reader_refuses(tmp_path: Path, fault: dict[str, object]) -> None:
+    form, path = schema("sort"), tmp_path / "out" / NAME
+    run(tmp_path, [image(tmp_path, "a/./b..c/1.jpg")])
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert all(map(form.is_valid, lines)) and read_manifest(tmp_path / "out")
+    (name,) = fault
+    lines[0 if name in lines[0] else 1].update(fault)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert not all(map(form.is_valid, lines))
+    with pytest.raises(HyCalError, match="is not a manifest"):
+        read_manifest(tmp_path / "out")
+
+
 def test_no_file_of_others_is_replaced_or_removed(tmp_path: Path) -> None:
     (tmp_path / "out/x/cat").mkdir(parents=True)
     (tmp_path / "out/x/cat/1.jpg").write_text("mine")

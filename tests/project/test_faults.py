@@ -143,3 +143,11 @@ def test_a_damaged_project_is_refused(tmp_path, damage):
     model_file.write(tmp_path / "bad.hycal", model_file.Content(manifest, tensors))
     with pytest.raises(ModelFileError, match="malformed"):
         Project(tmp_path / "bad.hycal")
+
+
+@pytest.mark.parametrize("path", [".", "/", ""])
+def test_a_path_without_a_name_is_no_model(path):
+    state = empty_state(SPACE, has_text=False)
+    for opened in (lambda: Project(path), lambda: Project(path, state), lambda: Project.create(path, state)):
+        with pytest.raises(ModelFileError, match="is a folder; expected the name of a model's file"):
+            opened()

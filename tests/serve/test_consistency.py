@@ -87,7 +87,10 @@ def test_nobody_takes_back_what_another_did_since(taught):
     assert sorted(answer.status_code for answer in done) == [200, 409, 409, 409]
     assert taught.post("/api/undo", json={"only_if": mine["after"]}).json()["after"] == mine["before"]
     now = taught.get("/api/info").json()["model"]
+    described = taught.get("/openapi.json").json()["paths"]
     for route in ("undo", "redo"):
+        body = described[f"/api/{route}"]["post"]["requestBody"]
+        assert body == {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/UndoIn"}}}}
         refused = taught.post(f"/api/{route}", content=b" null", headers={"content-type": "application/json"})
         assert refused.status_code == 400 and "The body is null" in refused.json()["detail"]
     assert taught.get("/api/info").json()["model"] == now

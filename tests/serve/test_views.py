@@ -100,18 +100,35 @@ def test_undo_of_a_view_changes_what_embeds_images(tmp_path, monkeypatch):
     assert not client.post("/api/undo").json()["info"]["can_embed"]
 
 
-def test_a_server_that_follows_a_view_keeps_the_encoder_that_it_was_given(tmp_path):
-    """As by --weights: nothing else says where its files are. The new view is not installed here."""
-    given = ColourEncoder()
-    service = service_of(tmp_path / "m.hycal", given)
-    client = client_of(service)
-    teach(client)
+@pytest.fixture
+def followed(tmp_path):
+    """A server with an encoder as by --weights: nothing else says where its files are. A view was added elsewhere."""
+    service = service_of(tmp_path / "m.hycal", ColourEncoder())
+    teach(client_of(service))
     row = TINY["tiny-1"].encode(np.ones((1, 3, 8, 8), np.float32))[0]
     service.project.add_view(encoder_space(TINY["tiny-1"]), {e.key: row for e in service.state.examples})
+    return service, service.encoder
+
+
+def test_a_server_that_follows_a_view_keeps_the_encoder_that_it_was_given(followed):
+    service, given = followed
+    client = client_of(service)
     answer = client.post("/api/classify", files=files(picture("red", 8))).json()["answers"][0]
     assert answer["candidates"][0]["label"] == "colour/red" and service.encoder.present == (given,)
     client.post("/api/undo")
     assert service.encoder is given
+
+
+def test_an_encoder_that_the_model_lost_is_used_again_when_undo_brings_it_back(followed):
+    service, given = followed
+    client = client_of(service)
+    service.project.drop_view("colours")
+    service.follow_space()
+    assert service.encoder is None and not client.get("/api/info").json()["can_embed"]
+    assert client.post("/api/undo").json()["info"]["missing_views"].keys() == {"tiny-1"}
+    assert service.encoder.present == (given,)
+    answer = client.post("/api/classify", files=files(picture("red", 8))).json()["answers"][0]
+    assert answer["candidates"][0]["label"] == "colour/red"
 
 
 def test_a_view_that_cannot_be_made_here_is_told_and_images_are_answered_without_it(tmp_path, both):

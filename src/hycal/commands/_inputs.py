@@ -27,6 +27,13 @@ if TYPE_CHECKING:  # `hycal predict --help` imports this module, and none of the
 DEFAULT_ENCODER = "builtin"
 
 
+def open_project(path: Path) -> Project:
+    """Return the project in a file."""
+    from hycal.project import Project  # here, so that the help of a command does not wait for it
+
+    return Project(path)
+
+
 def new_project(
     path: Path, encoder: str | None, weights: Path | None, *, method: str | None = None, journal: bool = False
 ) -> tuple[Project, Encoder]:
@@ -61,8 +68,13 @@ def check_share(value: float | None) -> float | None:
 
 def check_some_share(value: float | None) -> float | None:
     """Refuse 0 too."""
-    if value is not None and not 0.0 < value < 1.0:
-        raise typer.BadParameter(f"{value:g}; expected a share between 0 and 1, such as 0.05.")
+    if value is not None:
+        from hycal.uncertainty.unknown import check_share as check  # which the command needs too, but its help does not
+
+        try:
+            check("the value", value)
+        except HyCalError as problem:
+            raise typer.BadParameter(str(problem)) from None
     return value
 
 

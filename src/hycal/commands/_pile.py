@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from hycal.commands._inputs import DEFAULT_ENCODER, EncoderChoice, embed_images, model_encoder
+from hycal.commands._inputs import DEFAULT_ENCODER, EncoderChoice, embed_images, model_encoder, open_project
 from hycal.commands._output import print_skipped
 from hycal.errors import HyCalError
 
@@ -76,9 +76,7 @@ def open_pile(
 
 def project_at(model: Path) -> Project | None:
     """Return the project at `model`; None if there is no file."""
-    from hycal.project import Project
-
-    return Project(model) if model.exists() else None
+    return open_project(model) if model.exists() else None
 
 
 def classifier_of(project: Project | None) -> IncrementalClassifier | None:

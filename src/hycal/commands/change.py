@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from hycal.commands import _options as opt
+from hycal.commands._inputs import open_project
 from hycal.commands._output import ask_or_stop, class_count, print_json, print_line, print_receipt, report_errors
-from hycal.embedding.cache import embeddings_folder, forget_images
-from hycal.embedding.sources import ImageFile, content_hash
-from hycal.project import Project, State
-from hycal.project.labels import look_up
-from hycal.project.project import operations
-from hycal.project.sealed import describe, seal
-from hycal.project.state import HistoryEntry, change_title, last_redoable, last_undoable, undo_empties
+
+if TYPE_CHECKING:
+    from hycal.project import HistoryEntry, State
 
 _SHORTEST_CHANGE = 8
 _CHANGE_HELP = "Only if this was the last {what}: its name in its receipt (--json), or the hash of the model after it."
@@ -33,7 +30,7 @@ def rename_command(
 
     Example: hycal rename photos.hycal flower/tulip flower/lily
     """
-    project = Project(model)
+    project = open_project(model)
     print_receipt(project, project.rename(old, new), as_json=as_json)
 
 
@@ -64,7 +61,10 @@ def forget_command(
 
     Example: hycal forget photos.hycal flower/tulip
     """
-    project = Project(model)
+    from hycal.embedding.cache import embeddings_folder, forget_images
+    from hycal.embedding.sources import ImageFile, content_hash
+
+    project = open_project(model)
     path = Path(what)
     name = content_hash(ImageFile(path).read()) if path.is_file() else what
     if not yes and _is_all(project.state, name):
@@ -105,7 +105,9 @@ def undo_command(
 
     Example: hycal undo photos.hycal 3f1c9a7e20bd
     """
-    project = Project(model)
+    from hycal.project.state import change_title, last_undoable, undo_empties
+
+    project = open_project(model)
     last = last_undoable(project.state.history)
     expected = _expected(last, change)
     if not yes and last is not None and undo_empties(project.state):
@@ -127,7 +129,9 @@ def redo_command(
 
     Example: hycal redo photos.hycal
     """
-    project = Project(model)
+    from hycal.project.state import change_title, last_redoable
+
+    project = open_project(model)
     receipt = project.redo(expected=_expected(last_redoable(project.state.history), change))
     note = f"Made the {change_title(receipt.action, receipt.what)} again. `hycal undo` takes it back."
     print_receipt(project, receipt, as_json=as_json, notes=[note])
@@ -135,6 +139,8 @@ def redo_command(
 
 def _is_all(state: State, name: str | bytes) -> bool:
     """Whether a name stands for all that a model knows."""
+    from hycal.project.labels import look_up
+
     found = look_up(state, name.hex() if isinstance(name, bytes) else name)
     return found is not None and not state.sealed and sum(map(len, found.images.values())) == state.n_images
 
@@ -157,8 +163,11 @@ def merge_command(
 
     Example: hycal merge mine.hycal yours.hycal --out ours.hycal
     """
-    state = Project(first).state
-    following, receipt = operations(state).merge(state, Project(second).state)
+    from hycal.project import Project
+    from hycal.project.project import operations
+
+    state = open_project(first).state
+    following, receipt = operations(state).merge(state, open_project(second).state)
     print_receipt(Project.create(out, following), receipt, as_json=as_json)
 
 
@@ -176,7 +185,10 @@ def seal_command(
 
     Example: hycal seal photos.hycal --out small.hycal
     """
-    source = Project(model)
+    from hycal.project import Project
+    from hycal.project.sealed import describe, seal
+
+    source = open_project(model)
     reason = source.state.classifier.sealing.reason
     sealed = Project.create(out, seal(source.state), precision="half" if half else "single")
     facts: dict[str, Any] = {

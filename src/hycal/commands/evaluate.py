@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hycal.commands import _options as opt
-from hycal.commands._inputs import EncoderChoice, embed_held_out
+from hycal.commands._inputs import EncoderChoice, embed_held_out, open_project
 from hycal.commands._output import (
     FOUND_SOMETHING,
     counting,
@@ -26,13 +26,11 @@ from hycal.commands._output import (
     skipped_json,
     working,
 )
-from hycal.project import Project
-from hycal.project.evaluation import Evaluation, best_labels, evaluate
-from hycal.project.inputs import held_out_images
 from hycal.storage.atomic import check_replaceable, write_whole
 
 if TYPE_CHECKING:
     from hycal.gravity import Gravity
+    from hycal.project.evaluation import Evaluation
 
 _SHOWN = 10
 
@@ -57,7 +55,10 @@ def evaluate_command(
 
     Example: hycal evaluate photos.hycal photos/flowers
     """
-    state = Project(model).state
+    from hycal.project.evaluation import best_labels, evaluate  # here, so that --help does not wait for it
+    from hycal.project.inputs import held_out_images
+
+    state = open_project(model).state
     inputs = held_out_images(folder, state, domain=domain, outside=outside)
     asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=None, quiet=quiet)
     with counting("scoring", len(asked.rows), quiet=quiet) as watch:
@@ -135,11 +136,12 @@ def gravity_command(
     """
     from hycal.gravity import measure_calibration
     from hycal.gravity.page import PAGE_MARK, gravity_page
+    from hycal.project.inputs import held_out_images
 
     mark = b"" if force else PAGE_MARK
     if page is not None:
         check_replaceable(page, mark)  # before minutes of work
-    console, state = Console(stderr=True), Project(model).state
+    console, state = Console(stderr=True), open_project(model).state
     inputs = held_out_images(source, state, outside=outside)
     summary = Console(stderr=True, quiet=quiet)
     asked = embed_held_out(inputs, state, EncoderChoice(encoder, weights, cache), summary=summary, quiet=quiet)

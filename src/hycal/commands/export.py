@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 from hycal.commands import _options as opt
+from hycal.commands._inputs import open_project
 from hycal.commands._output import class_count, confirm, report_errors
 from hycal.errors import HyCalError
 from hycal.escaping import json_text
-from hycal.export.onnx_head import export_onnx, exportable
-from hycal.project import Project
-from hycal.project.encoder import encoder_of
 
 
 @report_errors
@@ -34,7 +32,10 @@ def export_command(
 
     Example: hycal export photos.hycal --onnx photos.onnx --with-encoder
     """
-    state = Project(model).state
+    from hycal.export.onnx_head import export_onnx, exportable  # here, so that --help does not wait for it
+    from hycal.project.encoder import encoder_of
+
+    state = open_project(model).state
     if not state.classes:
         raise HyCalError(f"{model} has no classes yet, so there is nothing to export. Learn a folder first.")
     if onnx.suffix != ".onnx":

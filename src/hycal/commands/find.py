@@ -66,6 +66,8 @@ def find_command(
     print_skipped(pile.skipped)
     for item in found:
         value = f"{item['value']:.1%}" if kind == "class" else f"{item['value']:.3f}"
+        if kind == "class" and project is not None and len(project.state.labels) == 1:
+            value = "the only class"
         mark = ", unlike anything learned" if item.get("unknown") else ""
         print_line(Console(), f"{folder / str(item['file'])}: {value}{mark}")
 
@@ -88,9 +90,10 @@ def _query(what: str, pile: Pile, project: Project | None) -> tuple[Floats, byte
             raise HyCalError(f"{what} cannot be used: {found.skipped[0].reason}.")
         return found.rows[0], found.keys[0]
     if not pile.encoder.has_text:
-        known = ", ".join(map(str, project.state.labels[:5])) if project is not None else ""
+        labels = () if project is None else project.state.labels
+        known = ", ".join([*map(str, labels[:5]), *(["..."] if len(labels) > 5 else [])])
         raise HyCalError(
-            f"{what!r} is no file and no class of the model{f' ({known}, ...)' if known else ''}, and words cannot be "
+            f"{what!r} is no file and no class of the model{f' ({known})' if known else ''}, and words cannot be "
             f"looked for: the encoder {pile.encoder.name!r} has no text tower. `hycal encoders list` shows others."
         )
     return pile.encoder.encode_texts([what])[0], b""

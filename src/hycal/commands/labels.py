@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hycal.commands import _options as opt
-from hycal.commands._inputs import EncoderChoice
+from hycal.commands._inputs import EncoderChoice, open_project
 from hycal.commands._output import class_count, confirm, plural, print_skipped, report_errors
 from hycal.commands._pile import classifier_of, open_pile
 from hycal.errors import HyCalError
@@ -79,7 +79,6 @@ def _labels(
     from hycal.data.annotations import SUFFIXES, ImageLabel, read_labels
     from hycal.data.readers import list_images
     from hycal.embedding.store import Skipped
-    from hycal.project import Project
 
     if source.is_file() and source.suffix.lower() in SUFFIXES:
         labels = read_labels(source)
@@ -92,7 +91,7 @@ def _labels(
         if manifest is not None:
             return _of_sorted(manifest), source
         return [ImageLabel(one.file, one.label, one.domain, one.split) for one in list_images(source)], source
-    project = Project(source)
+    project = open_project(source)
     if images is None:
         return _of_model(project), None
     return _of_pile(project, images, choice, quiet), images

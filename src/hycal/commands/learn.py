@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -20,6 +20,7 @@ from hycal.commands._inputs import (
     embedding_cache,
     model_encoder,
     new_project,
+    open_project,
 )
 from hycal.commands._output import (
     FOUND_SOMETHING,
@@ -36,14 +37,13 @@ from hycal.commands._output import (
     skipped_json,
     working,
 )
-from hycal.embedding.sources import ImageFile
-from hycal.encoders.catalog import JOINED_BY, augmented_name
-from hycal.encoders.encoder import Encoder, present_parts
 from hycal.errors import HyCalError
-from hycal.project import Project, Receipt
-from hycal.project.inputs import LabelledImage, LeftOut, count_by_class, doubts, to_learn
-from hycal.project.labels import split_label, whole_label
-from hycal.project.learner import Learner
+
+if TYPE_CHECKING:
+    from hycal.encoders.encoder import Encoder
+    from hycal.project import Project, Receipt
+    from hycal.project.inputs import LabelledImage, LeftOut
+    from hycal.project.learner import Learner
 
 _SHOWN = 30  # classes of a domain
 
@@ -80,8 +80,12 @@ def learn_command(
 
     Example: hycal learn photos.hycal photos/flowers --domain flower
     """
+    from hycal.encoders.catalog import augmented_name  # here, so that --help does not wait for it
+    from hycal.project.inputs import count_by_class, doubts, to_learn
+    from hycal.project.learner import Learner
+
     if augment is not None:
-        own = Project(model).state.space.name if model.exists() else DEFAULT_ENCODER
+        own = open_project(model).state.space.name if model.exists() else DEFAULT_ENCODER
         encoder = augmented_name(encoder or own, augment)
     check_names(encoder, method)
     labelled, left_out = to_learn(folder, domain=domain, outside=outside, images=images)
@@ -123,7 +127,11 @@ def correct_command(
 
     Example: hycal correct photos.hycal photos/new/7.jpg flower/tulip
     """
-    project = Project(model)
+    from hycal.embedding.sources import ImageFile
+    from hycal.project.labels import whole_label
+    from hycal.project.learner import Learner
+
+    project = open_project(model)
     label = whole_label(project.state, label, ask=partial(_ask_domain, label) if is_watched() else None)
     learner = Learner(project, model_encoder(project.state, encoder, weights))
     embedded = learner.embed([ImageFile(image)])
@@ -149,13 +157,16 @@ def _no_images(source: Path, left_out: LeftOut) -> str:
 def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:
     if not path.exists():
         return new_project(path, encoder, weights, method=method)
-    project = Project(path)
+    project = open_project(path)
     check_method(project, method)
     return project, model_encoder(project.state, encoder, weights)
 
 
 def _show_classes(folder: Path, images: list[LabelledImage], doubtful: list[str]) -> None:
     """Print the classes that were found, domain by domain, and what is doubtful about them, on standard error."""
+    from hycal.project.inputs import count_by_class
+    from hycal.project.labels import split_label
+
     console, counts = Console(stderr=True), count_by_class(images)
     found = f"{class_count(len(counts))}, {plural(len(images), 'image')}"
     print_line(console, f"{folder}: {found} to learn")
@@ -176,6 +187,9 @@ def _learn(
     *,
     quiet: bool,
 ) -> Receipt:
+    from hycal.encoders.catalog import JOINED_BY
+    from hycal.encoders.encoder import present_parts
+
     began = time.monotonic()
     console = Console(stderr=True, quiet=quiet)
     with embedding_cache(loaded, cache) as store, embedding_progress(console, total=len(images)) as watch:

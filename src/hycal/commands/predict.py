@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from hycal.commands import _options as opt
-from hycal.commands._inputs import check_share, embedding_cache, model_encoder
+from hycal.commands._inputs import check_share, embedding_cache, model_encoder, open_project
 from hycal.commands._output import FOUND_SOMETHING, class_text, print_json, print_line, report_errors, working
 from hycal.errors import HyCalError
 from hycal.escaping import csv_line
@@ -57,11 +57,10 @@ def predict_command(
     """
     if as_json and as_csv:
         raise HyCalError("--json and --csv exclude each other. Choose one.")
-    from hycal.project import Project  # here, so that --help does not wait for it
-    from hycal.project.answers import ERROR, Predictor
+    from hycal.project.answers import ERROR, Predictor  # here, so that --help does not wait for it
 
     error = ERROR if error is None else error
-    project = Project(model)
+    project = open_project(model)
     for path in images:
         if not path.exists():
             raise HyCalError(f"There is no file or folder {path}. Check the path.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -13,10 +13,11 @@ from rich.console import Console
 from hycal.commands import _options as opt
 from hycal.commands._inputs import check_method, new_project, warn_of_missing_views
 from hycal.commands._output import class_count, plural, print_line, report_errors, working
-from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
-from hycal.project import Project, State
-from hycal.project.encoder import encoder_if_any
+
+if TYPE_CHECKING:
+    from hycal.encoders.encoder import Encoder
+    from hycal.project import Project, State
 
 
 @report_errors
@@ -117,6 +118,9 @@ def _open(
     model: Path, encoder: str | None, weights: Path | None, method: str | None
 ) -> tuple[Project, Encoder | None, str]:
     """Return the project, its encoder, and why there is none: a model without its encoder still takes embeddings."""
+    from hycal.project import Project
+    from hycal.project.encoder import encoder_if_any
+
     if not model.exists():
         return *new_project(model, encoder, weights, method=method, journal=True), ""
     project = Project(model, journal=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from hycal.commands import _options as opt
+from hycal.commands._inputs import open_project
 from hycal.commands._output import (
     FOUND_SOMETHING,
     class_count,
@@ -20,10 +21,9 @@ from hycal.commands._output import (
     print_table,
     report_errors,
 )
-from hycal.project import HistoryEntry, Project, State
-from hycal.project.diff import compare
-from hycal.project.labels import look_alikes
-from hycal.project.sealed import describe
+
+if TYPE_CHECKING:
+    from hycal.project import HistoryEntry, Project, State
 
 
 @report_errors
@@ -32,7 +32,7 @@ def classes_command(model: opt.Model, as_json: opt.Json = False) -> None:
 
     Example: hycal classes photos.hycal
     """
-    state = Project(model).state
+    state = open_project(model).state
     rows = [(label, state.classes[label].domain, state.classes[label].count) for label in state.labels]
     _print_look_alikes(state)
     if as_json:
@@ -54,7 +54,7 @@ def info_command(
 
     Example: hycal info photos.hycal
     """
-    project = Project(model)
+    project = open_project(model)
     _print_look_alikes(project.state)
     facts, entries = _facts(project), project.state.history[-history:] if history else ()
     if as_json:
@@ -88,7 +88,9 @@ def diff_command(
 
     Example: hycal diff photos.hycal photos-before.hycal
     """
-    found = compare(Project(first).state, Project(second).state)
+    from hycal.project.diff import compare
+
+    found = compare(open_project(first).state, open_project(second).state)
     if as_json:
         print_json(
             {
@@ -119,6 +121,8 @@ def diff_command(
 
 
 def _print_look_alikes(state: State) -> None:
+    from hycal.project.labels import look_alikes
+
     for names in look_alikes(state):
         both = " and ".join(map(ascii, names))
         line = f"{both} look the same, and are two in this model. Forget one, and learn its images as the other."
@@ -126,6 +130,9 @@ def _print_look_alikes(state: State) -> None:
 
 
 def _facts(project: Project) -> dict[str, Any]:
+    from hycal.project.labels import look_alikes
+    from hycal.project.sealed import describe
+
     state = project.state
     return {
         "model": str(project.path),

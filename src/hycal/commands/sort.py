@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from hycal.commands import _options as opt
-from hycal.commands._inputs import EncoderChoice, check_share, check_some_share
+from hycal.commands._inputs import EncoderChoice, check_share, check_some_share, open_project
 from hycal.commands._output import (
     FOUND_SOMETHING,
     ask_or_stop,
@@ -89,12 +89,11 @@ def sort_command(
     Example: hycal sort photos.hycal new --out sorted --copy --error 0.02
     """
     from hycal.pile.sorting import extended, new_manifest, sort_images  # here, so that --help does not wait for it
-    from hycal.project import Project
 
     way = _way(copy, move, link)
     kind = _layout(layout)
     check_folder(out)
-    project = Project(model)
+    project = open_project(model)
     fresh = new_manifest(folder, out, way=way, layout=kind, csv=as_csv)
     before = read_manifest(out)
     _check_same(out, before, fresh)
@@ -102,6 +101,9 @@ def sort_command(
         raise HyCalError(f"{model} has no classes yet, so nothing can be sorted. Learn some images first.")
     choice = EncoderChoice(encoder, weights, cache)
     pile = open_pile(project, folder, choice, quiet=quiet, may_be_empty=before is not None)
+    if len(project.state.labels) == 1:
+        note = "the model knows one class alone: an image is of that class, or unknown, and no estimate says more"
+        print_line(Console(stderr=True), note, label="note", style="yellow")
     images, left = _decisions(project, pile, fresh, error, unknown or None)
     problems: list[Problem] = []
     if dry_run:

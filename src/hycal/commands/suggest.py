@@ -162,6 +162,8 @@ def discover_command(
             f"group {group.number}: {plural(len(group.rows), 'image')}, alike {group.similarity:.2f}; typical: {shown}",
         )
     inside = sum(len(group.rows) for group in groups)
+    if not groups:
+        print_line(Console(stderr=True), "no group: too few images that fit no learned class are alike")
     print_line(Console(), f"{plural(len(groups), 'group')} of {inside:,} of {plural(len(pile.files), 'image')}")
 
 

@@ -36,7 +36,7 @@ from hycal.encoders.encoder import CombinedEncoder, Encoder, present_parts
 from hycal.encoders.files import cache_dir, file_hash
 from hycal.errors import HyCalError
 from hycal.storage.atomic import remove_draft, replacing, sync_folder
-from hycal.storage.npz import PARSING_HEADERS, load_arrays
+from hycal.storage.npz import load_array, load_arrays
 from hycal.validation import Floats
 
 _KEYS_AT_ONCE = 500
@@ -166,8 +166,7 @@ class EmbeddingCache:
         with reading(self.folder):
             found = self._index.execute("SELECT sha256 FROM shards WHERE id = ?", (shard,)).fetchone()
         try:
-            with PARSING_HEADERS:
-                rows: Floats = np.load(self._shards / f"{found and found[0]}.npy", mmap_mode="r", allow_pickle=False)
+            rows: Floats = load_array(self._shards / f"{found and found[0]}.npy", mmap_mode="r")
         except (OSError, ValueError) as error:
             raise HyCalError(
                 f"A shard of the cache {self.folder} was damaged or removed during the run: {error}. Run it again; "
@@ -273,8 +272,7 @@ def _rewrite_shards(index: Connection, folder: Path) -> None:
         entries = index.execute("SELECT content, position FROM images WHERE shard = ?", (shard,)).fetchall()
         delete_shard(index, shard)
         if entries and path.is_file() and file_hash(path) == digest:
-            with PARSING_HEADERS:
-                rows = np.load(path, allow_pickle=False)[[position for _, position in entries]]
+            rows = load_array(path)[[position for _, position in entries]]
             _write_shard(index, space, path.parent, [key for key, _ in entries], rows)
 
 

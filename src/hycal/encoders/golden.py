@@ -14,6 +14,7 @@ from PIL import Image
 
 from hycal.encoders.encoder import Encoder
 from hycal.errors import HyCalError
+from hycal.storage.npz import load_array
 from hycal.validation import Floats
 
 _SIZES = ((224, 224), (320, 240), (181, 333), (64, 48))
@@ -60,7 +61,7 @@ def check_golden(encoder: Encoder, *, tolerance: float) -> float:
 
 def golden_cosine(encoder: Encoder) -> float:
     """Return the smallest cosine between the golden vectors of `encoder` and its own embeddings."""
-    with resources.files("hycal.encoders").joinpath("golden", f"{encoder.name}.npy").open("rb") as file:
-        expected = np.load(file).astype(np.float32)
+    file = resources.files("hycal.encoders").joinpath("golden", f"{encoder.name}.npy")
+    expected = load_array(file.read_bytes()).astype(np.float32)
     rows = embed_golden(encoder)
     return float((rows * expected / np.linalg.norm(expected, axis=1, keepdims=True)).sum(axis=1).min())

@@ -83,7 +83,7 @@ def duplicates(rows: Floats, *, distance: float | None = None, pictures: Floats 
     same = _first_of_group(groups_within(pictures, _SAME_PICTURE))
     stranger = 1.0 - np.einsum("nd,nd->n", rows, rows[same]) > _STRANGERS * mean_distance(rows)
     same[stranger] = np.flatnonzero(stranger)
-    from scipy.sparse import coo_array  # takes longer to import than help to show
+    from scipy.sparse import coo_array  # takes 0.2 s to import, and `hycal find` needs none
     from scipy.sparse.csgraph import connected_components
 
     each = np.arange(len(rows))

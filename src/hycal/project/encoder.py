@@ -9,7 +9,7 @@ from pathlib import Path
 from hycal.embedding.store import space_fingerprint
 from hycal.encoders import load_encoder
 from hycal.encoders.catalog import JOINED_BY, find_parts
-from hycal.encoders.encoder import CombinedEncoder, Encoder, MissingEncoder, present_parts
+from hycal.encoders.encoder import CombinedEncoder, Encoder, MissingEncoder
 from hycal.errors import HyCalError
 from hycal.project.examples import Space
 from hycal.project.labels import split_label
@@ -31,7 +31,7 @@ def encoder_of(
     weights: Path | None,
     *,
     threads: int | None = None,
-    loaded: Encoder | None = None,
+    loaded: Iterable[Encoder] = (),
 ) -> Encoder:
     """Load the encoder that a project was learned with; refuse another one.
 
@@ -39,7 +39,7 @@ def encoder_of(
 
     `name` is the encoder that the user asked for, None for the one that the project names; of a project with views,
     some of its parts are enough. `weights` are by default in their usual place; `threads` of one batch are by default
-    as many as cores. The parts of an encoder that is `loaded` already are used again.
+    as many as cores. What is `loaded` already, encoders of one part each, is used again.
     """
     own = state.space.name
     if not own and not name:
@@ -54,7 +54,7 @@ def encoder_of(
             f"This model was learned with encoder {own!r}, so {name!r} cannot be used with it: their embeddings "
             f"cannot be compared. Leave --encoder out, or learn the images again into a new model."
         )
-    here = {} if loaded is None else {(part.name, part.fingerprint): part for part in present_parts(loaded)}
+    here = {(part.name, part.fingerprint): part for part in loaded}
 
     def load(part: Space) -> Encoder:
         like = _fingerprint(part)
@@ -114,7 +114,7 @@ def encoder_if_any(
     weights: Path | None = None,
     *,
     threads: int | None = None,
-    loaded: Encoder | None = None,
+    loaded: Iterable[Encoder] = (),
 ) -> tuple[Encoder | None, str]:
     """Return the encoder of a project, or None and the reason; refuse if the user named one. As `encoder_of`."""
     try:

@@ -59,7 +59,7 @@ class StateFile:
         journal: bool = False,
         seconds_to_wait: float = SECONDS_TO_WAIT,
     ) -> None:
-        self.path = real_file(Path(path))
+        self.path = _file_at(Path(path))
         self.on_loss: Callable[[set[bytes]], None] | None = None
         self._empty = empty
         self._appends = journal
@@ -72,7 +72,7 @@ class StateFile:
     @classmethod
     def create(cls, path: str | os.PathLike[str], state: State, *, precision: str = "single") -> Self:
         """Write a new project file that holds `state`; an existing file is never replaced."""
-        target = real_file(Path(path))
+        target = _file_at(Path(path))
         check_folder(target)
         with hold_lock(target):
             if target.exists():
@@ -273,6 +273,13 @@ class StateFile:
 
     def _stamps(self) -> tuple[_Stamp, _Stamp]:
         return _stamp(self.path), _stamp(journal_of(self.path))
+
+
+def _file_at(path: Path) -> Path:
+    """Return the file of a project; refuse a path that has no name, such as "." or "/"."""
+    if not path.name:
+        raise ModelFileError(f"{path} is a folder; expected the name of a model's file, such as photos.hycal.")
+    return real_file(path)
 
 
 @dataclass(frozen=True)

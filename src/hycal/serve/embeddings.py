@@ -5,7 +5,6 @@ Nothing in a request is executed.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +20,7 @@ from hycal.serve.batching import ANSWERING, BULK, Batcher, Stopwatch, run_on
 from hycal.serve.requests import EmbeddingsIn, is_npy, parse_json
 from hycal.serve.serializers import encode_ranking
 from hycal.serve.service import Service
-from hycal.storage.npz import PARSING_HEADERS
+from hycal.storage.npz import load_array
 from hycal.validation import Floats
 
 TOP = 5  # candidates for each row if the request does not say how many
@@ -154,8 +153,7 @@ def rows_of(body: bytes, kind: str, *, most: int) -> Floats:
 
 def _from_npy(body: bytes) -> Floats:
     try:
-        with PARSING_HEADERS:
-            rows = np.lib.format.read_array(io.BytesIO(body), allow_pickle=False, max_header_size=10_000)
+        rows = load_array(body)
     except Exception as error:  # numpy parses the header as Python does, with as many kinds of errors
         raise HyCalError(f"The body is no .npy file: {error} Send what numpy.save writes.") from None
     if rows.dtype != np.float32:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, File, Query, Request, Response, UploadFile
 from fastapi.concurrency import run_in_threadpool
+from pydantic.json_schema import SkipJsonSchema
 
 from hycal._version import __version__
 from hycal.embedding import ImageBytes
@@ -214,7 +215,7 @@ def forget(service: TheService, body: requests.ForgetIn) -> schemas.ChangeOut:
     return _change(service, lambda: service.forget(target, for_good=body.for_good))
 
 
-async def _only_if(request: Request, body: requests.UndoIn | None = None) -> str | None:
+async def _only_if(request: Request, body: requests.UndoIn | SkipJsonSchema[None] = None) -> str | None:
     """Return the hash of the model that a client means. The framework reads JSON `null` as no body; it is refused."""
     if body is None and await request.body():
         raise HyCalError('The body is null; expected JSON {"only_if": ...}, {} or no body. Nothing was changed.')

@@ -15,7 +15,7 @@ from hycal.embedding.cache import embeddings_folder, forget_images
 from hycal.embedding.preparation import isolated, start_workers
 from hycal.embedding.sources import ImageError
 from hycal.encoders import load_encoder
-from hycal.encoders.encoder import Encoder
+from hycal.encoders.encoder import Encoder, present_parts
 from hycal.errors import HyCalError
 from hycal.escaping import visible
 from hycal.parallel.threads import one_blas_thread
@@ -96,6 +96,7 @@ class Service:
         self.pile = pile or ImagePile(limits=most)
         self.read_only = isinstance(project, ReadOnlyProject)
         self.on_encoded: Callable[[int], None] = lambda images: None
+        self._earlier: dict[str, Encoder] = {}  # by fingerprint: undo may bring back one whose files nothing here names
         self._use(encoder, why_no_encoder, project.current().space)
         self._changing = threading.Lock()  # no image is learned while the encoder is replaced
         self._trying = threading.Lock()  # one method at a time is tried: it may take minutes
@@ -270,7 +271,9 @@ class Service:
             with self._changing:
                 state = self.state
                 if state.space != self._space:  # no other thread was first
-                    self._use(*encoder_if_any(state, loaded=self.encoder), state.space)
+                    if self.encoder is not None:
+                        self._earlier |= {part.fingerprint: part for part in present_parts(self.encoder)}
+                    self._use(*encoder_if_any(state, loaded=self._earlier.values()), state.space)
 
     def change_method(self, method: str) -> Receipt:
         """Change the method: of a new project its first one, of any other with undo."""

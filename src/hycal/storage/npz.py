@@ -1,12 +1,13 @@
-"""Named arrays in an .npz file that is not trusted: nothing in it is executed, and it cannot fill the memory."""
+"""Arrays in .npy and .npz files that are not trusted: nothing in them is executed. An .npz cannot fill the memory."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import zipfile
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +15,23 @@ import numpy.typing as npt
 MOST_BYTES = 2**30
 MOST_RATIO = 100  # above MOST_BYTES: photographs do not compress further
 # NumPy parses the header of an array as Python code, and Python 3.11 may fail at that in two threads at once.
-PARSING_HEADERS = Lock()
+_PARSING_HEADERS = Lock()
+
+
+def load_array(source: str | os.PathLike[str] | bytes, *, mmap_mode: Literal["r"] | None = None) -> npt.NDArray[Any]:
+    """Return the array of an .npy file, or of the bytes of one; `mmap_mode` as for `numpy.load`."""
+    with _PARSING_HEADERS:
+        if isinstance(source, bytes):  # which may be no .npy at all: `numpy.load` would take them for another format
+            return np.lib.format.read_array(io.BytesIO(source), allow_pickle=False, max_header_size=10_000)
+        array: npt.NDArray[Any] = np.load(source, mmap_mode=mmap_mode, allow_pickle=False)
+        return array
 
 
 def load_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of an .npz file by name; raise ValueError with the reason if it is damaged."""
     try:
         check_zip(path)
-        with PARSING_HEADERS, np.load(path, allow_pickle=False) as file:
+        with _PARSING_HEADERS, np.load(path, allow_pickle=False) as file:
             return {name: _array(name, file[name]) for name in file.files}
     except Exception as error:  # zip, zlib and numpy each have errors of their own for a damaged file
         raise ValueError(str(error) or type(error).__name__) from None

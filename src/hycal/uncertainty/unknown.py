@@ -209,7 +209,7 @@ def _covariance_share(records: Records) -> float:
 def check_share(name: str, share: float) -> None:
     """Raise unless `share` is between 0 and 1."""
     if not 0.0 < share < 1.0:
-        raise HyCalError(f"{name} is {share}; expected a share between 0 and 1, such as 0.05 or 0.9.")
+        raise HyCalError(f"{name} is {share:g}; expected a share between 0 and 1, such as 0.05 or 0.9.")
 
 
 def rejected(familiarity: Doubles, threshold: float) -> npt.NDArray[np.bool_]:

@@ -1,7 +1,7 @@
 // Camera: live answers below the picture; hold a button to teach what it shows.
 
 import { post, upload } from "./api.js";
-import { attempt, fill, h, labelElement, percent, plural, say } from "./dom.js";
+import { attempt, fill, h, labelElement, plural, say, sureness } from "./dom.js";
 import { classFields } from "./labels.js";
 import { applyReceipt, store, undoAction } from "./store.js";
 
@@ -98,7 +98,7 @@ async function watch(own) {
 
 function show({ candidates, unknown, problem }) {
   if (!stream || burst) return;
-  const named = candidates.map(({ label, probability }) => h("span", { className: "candidate" }, labelElement(label), ` ${percent(probability)} `));
+  const named = candidates.map((one) => h("span", { className: "candidate" }, labelElement(one.label), ` ${sureness(one, candidates)} `));
   fill(parts.answer, problem ?? [unknown && h("strong", { className: "unlike" }, "Unlike anything learned; nearest "), ...named]);
 }
 

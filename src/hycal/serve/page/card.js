@@ -1,7 +1,7 @@
 // The card of one answer: the image, its candidates, the evidence, and the buttons that correct it.
 
 import { ApiError, post, upload } from "./api.js";
-import { attempt, h, labelElement, nextFrame, percent, say, split } from "./dom.js";
+import { attempt, h, labelElement, nextFrame, percent, say, split, sureness } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { classFields } from "./labels.js";
 import { applyReceipt, colour, store, undoAction } from "./store.js";
@@ -57,8 +57,8 @@ export function card(item) {
     return [
       isUnlike(answer) && h("p", { className: "best unlike" }, "Unlike anything learned"),
       isUnlike(answer) && h("p", { className: "quiet" }, "Perhaps none of its classes. The nearest:"),
-      h("p", { className: "best" }, h("span", { className: "dot", data: { colour: colour(split(top.label)[0]) } }), labelElement(top.label), h("span", { className: "sure" }, percent(top.probability))),
-      h("meter", { min: 0, max: 1, value: top.probability, "aria-label": `Confidence ${percent(top.probability)}` }),
+      h("p", { className: "best" }, h("span", { className: "dot", data: { colour: colour(split(top.label)[0]) } }), labelElement(top.label), h("span", { className: "sure" }, sureness(top, answer.candidates))),
+      others.length > 0 && h("meter", { min: 0, max: 1, value: top.probability, "aria-label": `Confidence ${percent(top.probability)}` }),
       outdated && h("p", { className: "unlike" }, "This answer is from before the last change. ", h("button", { className: "plain", onclick: () => attempt(askAgain) }, "Ask again")),
       answer.learned_as && h("p", { className: "learned" }, `✓ learned as ${answer.learned_as}`),
       h(

@@ -70,6 +70,9 @@ export const classes = (count) => plural(count, "class", "classes");
 
 export const percent = (share) => (share > 0.995 && share < 1 ? "> 99 %" : `${Math.round(100 * share)} %`);
 
+/** Say how probable one of the candidates is; a model without another class cannot tell. */
+export const sureness = ({ probability }, candidates) => (candidates.length > 1 ? percent(probability) : "the only class");
+
 export function split(label) {
   const slash = label.indexOf("/");
   return slash < 0 ? ["", label] : [label.slice(0, slash), label.slice(slash + 1)];

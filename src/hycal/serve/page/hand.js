@@ -1,7 +1,7 @@
 // The images of a pile that a person is asked about, one after the other, with a key for each answer.
 
 import { post } from "./api.js";
-import { attempt, fill, h, labelElement, percent, say, split } from "./dom.js";
+import { attempt, fill, h, labelElement, percent, say, split, sureness } from "./dom.js";
 import { readable } from "./escaping.js";
 import { classFields } from "./labels.js";
 import { applyReceipt, colour, refresh, store } from "./store.js";
@@ -92,7 +92,7 @@ export function hand({ told, domain }) {
     name.title = readable(asked.name);
     const [top] = asked.candidates;
     const doubt = asked.unknown && !asked.learned_as ? "Unlike anything labelled. Perhaps " : "";
-    fill(guess, ...(top ? [doubt, h("span", { className: "dot", data: { colour: colour(split(top.label)[0]) } }), labelElement(top.label), h("span", { className: "sure" }, percent(top.probability))] : ["What is it? Name the first class."]));
+    fill(guess, ...(top ? [doubt, h("span", { className: "dot", data: { colour: colour(split(top.label)[0]) } }), labelElement(top.label), h("span", { className: "sure" }, sureness(top, asked.candidates))] : ["What is it? Name the first class."]));
     choices.replaceChildren(...asked.candidates.slice(0, 9).map(choice));
     right.disabled = !top;
     back.disabled = !labelled.length;
@@ -100,8 +100,8 @@ export function hand({ told, domain }) {
     if (!top && document.activeElement === document.body) typed.name.focus();
   }
 
-  const choice = ({ label, probability }, place) =>
-    h("li", {}, h("button", { title: label, onclick: () => answer(label) }, h("kbd", {}, String(place + 1)), split(label)[1], h("small", {}, percent(probability))));
+  const choice = ({ label, probability }, place, { length }) =>
+    h("li", {}, h("button", { title: label, onclick: () => answer(label) }, h("kbd", {}, String(place + 1)), split(label)[1], h("small", {}, length > 1 && percent(probability))));
 
   /** Learn the image as a class; the next one is shown at once. */
   function answer(label) {

@@ -43,7 +43,7 @@ export function sorting({ told }) {
     fill(report, "Sorting…");
     try {
       const done = await post("pile/sort", { error: Number(errors.value) });
-      fill(report, `${plural(done.sorted, "image")} of ${classes(done.classes)} are in ${done.folder}, about ${percent(done.wrong)} of them wrong; ${done.unsure} unsure, ${done.unknown} unknown.`,
+      fill(report, `${plural(done.sorted, "image")} of ${classes(done.classes)} are in ${done.folder}, ${store.info.classes > 1 ? `about ${percent(done.wrong)} of them wrong` : "the only class"}; ${done.unsure} unsure, ${done.unknown} unknown.`,
         done.problems.length > 0 && ` ${plural(done.problems.length, "image")} could not be copied, such as ${done.problems[0].name}: ${done.problems[0].reason}.`);
       unsort.hidden = false;
       say(`Sorted into ${done.folder}.`);

@@ -1,7 +1,7 @@
 // Test: drop labelled images that were not learned, see the accuracy of each class and what is confused with what.
 
 import { batches, splitBySize, upload } from "./api.js";
-import { attempt, h, labelElement, percent, plural, say, split } from "./dom.js";
+import { attempt, h, labelElement, percent, plural, say, split, sureness } from "./dom.js";
 import { dropZone } from "./dropzone.js";
 import { groupByClass } from "./files.js";
 import { store } from "./store.js";
@@ -66,7 +66,7 @@ async function classifyAll(asked, bar, signal) {
   const { fitting, tooLarge } = splitBySize(asked, store.info.limits);
   const tested = tooLarge.map((item) => ({ ...item, answer: { problem: item.problem } }));
   for (const batch of batches(fitting, store.info.limits)) {
-    const { answers } = await upload("classify?top=1", batch, signal);
+    const { answers } = await upload("classify?top=2", batch, signal);
     tested.push(...answers.map((answer, number) => ({ ...batch[number], answer })));
     bar.value = tested.length;
   }
@@ -122,7 +122,7 @@ function classBars(judged) {
 function wrongAnswer(item) {
   const url = URL.createObjectURL(item.file);
   return h("li", { title: item.path }, h("img", { className: "thumb", src: url, alt: item.path, width: 48, height: 48, onload: () => URL.revokeObjectURL(url) }),
-    h("span", {}, split(item.truth)[1], h("small", { className: "quiet" }, ` taken for ${split(chosen(item))[1]}, ${percent(item.answer.candidates[0].probability)}`)));
+    h("span", {}, split(item.truth)[1], h("small", { className: "quiet" }, ` taken for ${split(chosen(item))[1]}, ${sureness(item.answer.candidates[0], item.answer.candidates)}`)));
 }
 
 /** Return the Wilson interval of a share. */
