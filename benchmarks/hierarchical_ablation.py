@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.domains import Domain
 from benchmarks.hierarchical_streams import SEEDS, CellCache, cars, five_domains, learned, measured, xd8
 from hycal import HierarchicalHyCal
-from hycal.algebra import hierarchy_held_out
+from hycal.algebra import hierarchy_held_out, hierarchy_posterior
 from hycal.algebra.hierarchy import DomainGaussians, Hierarchy, Prior, Reals
 from hycal.algebra.hierarchy_fit import fit_hierarchy
 from hycal.classifiers import hierarchical, hierarchy_weights
@@ -77,6 +77,14 @@ def _replaced(**parts: Any) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _without_counts() -> Iterator[None]:
+    with ExitStack() as stack:
+        for owner in (hierarchy_posterior, hierarchy_weights):
+            stack.enter_context(patch.object(owner, "count_evidence", lambda counts: np.zeros(len(counts))))
+        yield
+
+
 def _hierarchy(change: Callable[[Hierarchy], Hierarchy]) -> Any:
     return _replaced(fit_hierarchy=lambda *args, **kwargs: change(fit_hierarchy(*args, **kwargs)))
 
@@ -88,6 +96,7 @@ WITHOUT: Mapping[str, Callable[[], Any]] = {
     "without distance to classes": lambda: _without_evidence(0),
     "without kernel": lambda: _replaced(kernel_pays=lambda samples, classes: False),
     "without covariances": lambda: _replaced(covariances_pay=lambda counts, width: False),
+    "without counts": _without_counts,
     "identity: a half": lambda: _replaced(identity_share=lambda records, ridge: ridge),
     "without shrinking of means": lambda: _hierarchy(_plain_means),
     "without fitted weights": lambda: _replaced(fit_weights=_fixed),

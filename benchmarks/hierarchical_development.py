@@ -2,7 +2,8 @@
 
 Other tables of `benchmarks.hierarchical` never ask these images: the validation images of aircraft and flowers, the
 training images of sun397, the training images of the eight disciplines in ViT-B/16 and of two of them as pixels, and
-the digits that come before the queries of the table of pixels. Each is split into shots and queries.
+the digits that come before the queries of the table of pixels. Each is split into shots and queries. In uneven streams
+a half of the classes, by seed, has many shots and the others few.
 """
 
 from __future__ import annotations
@@ -24,23 +25,26 @@ from hycal import HierarchicalHyCal
 from hycal.validation import Floats, unit_rows
 
 _DISCIPLINES = ("aircraft", "art", "digit", "flower", "galaxy", "medical", "satellite", "texture")
+_LARGE = ("art", "digit", "galaxy", "medical", "texture")  # 30 training images of a class
 _ASKED = 10  # queries of a class
 Draw = Callable[[int], list[Domain]]
 
 
-def _split(name: str, X: Floats, y: npt.NDArray[np.int64], shots: int, seed: int) -> Domain:
-    """Draw shots and queries of each class; three images of a class are asked at least."""
-    rng, learn, ask = np.random.default_rng([seed, shots]), [], []
-    for label in np.unique(y):
+def _split(name: str, X: Floats, y: npt.NDArray[np.int64], shots: int | tuple[int, int], seed: int) -> Domain:
+    """Draw shots, or uneven ones, and queries of each class; three images of a class are asked at least."""
+    rng, learn, ask = np.random.default_rng([seed, *np.atleast_1d(shots)]), [], []
+    names = np.unique(y)
+    wanted = np.full(len(names), shots) if isinstance(shots, int) else rng.permutation(np.resize(shots, len(names)))
+    for label, own in zip(names, wanted.tolist(), strict=True):
         rows = rng.permutation(np.flatnonzero(y == label))
-        count = min(shots, len(rows) - 3)
+        count = min(own, len(rows) - 3)
         learn.append(rows[:count])
         ask.append(rows[count:][:_ASKED])
     labels, drawn, asked = np.array([f"{name}/{label:03d}" for label in y]), np.concatenate(learn), np.concatenate(ask)
     return Domain(name, X[drawn], labels[drawn], X[asked], labels[asked], None)
 
 
-def _stored(path: str, split: str, shots: int, seed: int) -> Domain:
+def _stored(path: str, split: str, shots: int | tuple[int, int], seed: int) -> Domain:
     with np.load(data_folder() / f"{path}.npz") as file:
         X, y = file[f"{split}_x"].astype(np.float32), file[f"{split}_y"]
     return _split(Path(path).name, X, y, shots, seed)
@@ -79,6 +83,9 @@ STREAMS: Mapping[str, Draw] = {
     "MNIST 8x8 30": lambda seed: [_as_pixels("digit", 8, 30, seed)],
     "medical 8x8 30": lambda seed: [_as_pixels("medical", 8, 30, seed)],
     "eight 3": lambda seed: [_stored(f"clip-vitb16/{name}", "train", 3, seed) for name in _DISCIPLINES],
+    "uneven 2, 4": lambda seed: [_stored("clip-vitb32/sun397", "train", (2, 4), seed)],
+    "uneven 2, 16": lambda seed: [_stored(f"clip-vitb16/{name}", "train", (2, 16), seed) for name in _LARGE],
+    "uneven 8, 20": lambda seed: [_stored(f"clip-vitb16/{name}", "train", (8, 20), seed) for name in _LARGE],
     "eight 12": lambda seed: [_stored(f"clip-vitb16/{name}", "train", 12, seed) for name in _DISCIPLINES],
 }
 
@@ -95,6 +102,7 @@ def development_table() -> None:
         "whole": partial(_cell, part="whole"),
         "without kernel": partial(_cell, part="without kernel"),
         "without covariances": partial(_cell, part="without covariances"),
+        "without counts": partial(_cell, part="without counts"),
         "identity: a half": partial(_cell, part="identity: a half"),
         "one domain": partial(_cell, told=_nameless),
         "domains found": partial(_cell, domains="found"),
@@ -104,7 +112,7 @@ def development_table() -> None:
         print(f"{row:22}" + "".join(f"{accuracy:16.1f}{error:6.1f}" for accuracy, error in means), flush=True)
     print(f"\nDevelopment data: mean log likelihood of queries in nats, means of seeds {SEEDS}")
     print(f"{'':22}" + "".join(f"{name:>16}" for name in STREAMS), flush=True)
-    for row in ("whole", "one temperature"):
+    for row in ("whole", "one temperature", "without counts"):
         likely = [np.mean([_log_likelihood(draw, seed, row) for seed in SEEDS]) for draw in STREAMS.values()]
         print(f"{row:22}" + "".join(f"{mean:16.4f}" for mean in likely), flush=True)
 

@@ -1,9 +1,10 @@
 """Make the encoder that ships inside hycal: EfficientNet-Lite0 with a projection to 512 dimensions, as ONNX.
 
-The embedding is the pooled last block (320) as it is, beside the pooled head (1280) seen through a seeded random
-orthonormal projection (192), both of unit length before. The projection depends on no data: principal axes of training
-images gain on the disciplines they were fitted on and nothing on others (docs/reference/encoders.md). Weights are
-stored as float16 and computed with in float32.
+The embedding is the pooled last block (320), the pooled head (1280) seen through a seeded random orthonormal projection
+(80), and the pooled eleventh of sixteen blocks (112), each of unit length before. The eleventh sees texture and shape
+that later blocks drop, because the classes of ImageNet do not need them. The projection depends on no data: principal
+axes of training images gain on the disciplines they were fitted on and nothing on others
+(docs/reference/encoders.md). Weights are stored as float16 and computed with in float32.
 
 Needs torch, in an environment of its own:
 
@@ -26,12 +27,12 @@ from efficientnet_lite_pytorch import EfficientNet
 from onnx import TensorProto, helper, numpy_helper
 
 ENCODERS = Path(__file__).parent.parent / "src" / "hycal" / "encoders"
-HEAD, PROJECTED = 1280, 192
+HEAD, PROJECTED, EARLIER = 1280, 80, 10
 SEED = 0
 
 
 class Embedding(torch.nn.Module):
-    """Pooled last block beside the projected pooled head."""
+    """Pooled last block and an earlier one beside the projected pooled head."""
 
     def __init__(self, network: Any) -> None:
         super().__init__()
@@ -45,12 +46,14 @@ class Embedding(torch.nn.Module):
         """Return (n, 512) embeddings."""
         net = self.network
         x = net._swish(net._bn0(net._conv_stem(pixels)))
-        for block in net._blocks:
+        for number, block in enumerate(net._blocks):
             x = block(x)
+            if number == EARLIER:
+                earlier = x.mean((2, 3))
         head = net._swish(net._bn1(net._conv_head(x))).mean((2, 3))
         last = x.mean((2, 3))
-        head = head / head.norm(dim=1, keepdim=True)
-        return torch.cat([last / last.norm(dim=1, keepdim=True), head @ self.axes], dim=1)
+        last, head, earlier = (each / each.norm(dim=1, keepdim=True) for each in (last, head, earlier))
+        return torch.cat([last, head @ self.axes, earlier], dim=1)
 
 
 def main() -> None:
