@@ -52,7 +52,7 @@ def _posterior_with(prior: Prior, whole: Reals, offsets: Reals, counts: Any) -> 
 def _without_evidence(place: int) -> Any:
     """Fit without distance (0) or direction (1); the other is pulled to what both together are. Domains stay."""
 
-    def fit(evidence: Doubles, own: Any, penalty: Penalty, start: Doubles | None = None) -> Doubles:
+    def fit(evidence: Doubles, own: Any, penalty: Penalty, *further: Any) -> Doubles:
         if len(evidence) == 1:
             return fit_weights(evidence, own, penalty)
         rest = np.arange(len(evidence)) != place
@@ -63,7 +63,7 @@ def _without_evidence(place: int) -> Any:
     return _replaced(fit_weights=fit)
 
 
-def _fixed(evidence: Doubles, own: Any, penalty: Penalty, start: Doubles | None = None) -> Doubles:
+def _fixed(evidence: Doubles, own: Any, penalty: Penalty, *further: Any) -> Doubles:
     centre: Doubles = penalty.centre.copy()
     return centre
 

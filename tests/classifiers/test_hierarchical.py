@@ -12,6 +12,7 @@ from hycal.bench.domains import load_domains
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import load_setting
 from hycal.classifiers import hierarchy_weights
+from hycal.data import load_xd8
 from hycal.state.selection import Selection
 from hycal.testing.laws import check_laws
 from hycal.testing.streams import Stream, learn
@@ -201,3 +202,25 @@ def test_one_shot_classes_differ_by_direction_alone():
     np.testing.assert_array_equal(fitted.predict(stream.queries), fitted.classes_[cosines.argmax(axis=1)])
     with_text = learn(HierarchicalHyCal(), stream.steps).snapshot().value.weights.classes[0]
     np.testing.assert_array_equal(with_text > 0, [False, True, False, True, False, False])
+
+
+def test_counts_say_nothing_where_classes_have_equal_many():
+    fitted = learn(HierarchicalHyCal(), Stream.synthetic(4, shots=[[4] * 5, [2] * 3], width=12).steps)
+    assert "count" not in {part.name for part in fitted.score_parts(STREAM.queries).parts}
+
+
+def test_a_class_of_more_samples_is_not_answered_more_often():
+    """Half of the classes of real disciplines have two images, the others sixteen; test images are of all alike."""
+    drawn, asked = {True: [], False: []}, []
+    for name in ("art", "digit", "galaxy", "medical", "texture"):
+        domain = load_xd8()[name]
+        shots = np.resize((2, 16), len(domain.class_names))
+        rows = np.concatenate([np.flatnonzero(domain.train_y == label)[:most] for label, most in enumerate(shots)])
+        fitted = HierarchicalHyCal().fit(domain.train_x[rows], domain.train_y[rows])
+        count = next(part for part in fitted.score_parts(domain.test_x).parts if part.name == "count")
+        for with_counts in (True, False):
+            scores = fitted.decision_function(domain.test_x) - (0.0 if with_counts else count.share)
+            drawn[with_counts].append(np.mean(shots[scores.argmax(axis=1)] == 16))
+        asked.append(np.mean(shots[domain.test_y] == 16))
+    excess = {with_counts: np.mean(shares) - np.mean(asked) for with_counts, shares in drawn.items()}
+    assert abs(excess[True]) < 0.6 * excess[False]

@@ -15,7 +15,7 @@ from hycal.algebra.hierarchy_kernel import MOST, KernelRegression, kernel_pays
 from hycal.algebra.hierarchy_posterior import KINDS, Posterior, Sources, Weights, count_evidence
 from hycal.state.records import Records
 from hycal.state.selection import Selection, spread, spread_rows
-from hycal.uncertainty.temperature import Penalty, fit_weights
+from hycal.uncertainty.temperature import Penalty, classes_alike, fit_weights
 from hycal.validation import Doubles, Floats
 
 # Weights of evidence by distance, direction, kernel, text, covariance and count, and of that for a domain
@@ -56,7 +56,8 @@ def class_weights(
 ) -> Doubles:
     """Return the weights of evidence, (6,), 0 where it is too little; `start` are weights that may be near.
 
-    They maximise the likelihood of the classes of held-out samples, among the classes of their domain.
+    They maximise the likelihood of the classes of held-out samples, among the classes of their domain. Every class
+    counts alike, however many of its samples are held out.
     """
     samples = spread(records, domain.columns, HELD_OUT)
     if not len(samples.rows):
@@ -73,7 +74,8 @@ def class_weights(
     found["count"] = np.tile(count_evidence(records.counts[domain.columns]), (len(own), 1))
     kinds, weights = [KINDS.index(kind) for kind in found], np.zeros(len(KINDS))
     near = None if start is None else np.where(start > 0.0, start, CENTRES)[kinds]
-    weights[kinds] = fit_weights(np.stack(list(found.values())), own, Penalty(CENTRES[kinds], _PENALTY), near)
+    penalty = Penalty(CENTRES[kinds], _PENALTY)
+    weights[kinds] = fit_weights(np.stack(list(found.values())), own, penalty, near, classes_alike(own))
     return np.where(weights >= _LEAST, weights, 0.0)
 
 

@@ -8,6 +8,7 @@ every answer is right, and near its centre where samples are few.
     symbol  shape      meaning (J kinds of evidence, n held-out samples, C classes)
     E       (J, n, C)  evidence; each row has the maximum 0
     own     (n,)       column of the right answer of each sample
+    share   (n,)       how much each sample counts, 1 on average
     w       (J,)       weights
     P       (n, C)     softmax(sum_j w_j E_j)
     PE      (J, n, C)  P times E; its sums over classes are the mean evidence of each sample
@@ -16,7 +17,6 @@ every answer is right, and near its centre where samples are few.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,7 @@ class _Loss:
     E: Doubles
     own: npt.NDArray[np.intp]
     penalty: Penalty
+    share: Doubles  # sums over samples are products with it: published temperatures depend on their rounding
 
     def __call__(self, w: Doubles) -> tuple[float, Doubles]:
         """Return the loss, and P."""
@@ -68,26 +69,27 @@ class _Loss:
         totals = P.sum(axis=1)
         P /= totals[:, None]
         right = scores[np.arange(len(self.own)), self.own]
-        return float(self._ones @ (np.log(totals) - right)) + self.penalty.value(w), P
+        return float(self.share @ (np.log(totals) - right)) + self.penalty.value(w), P
 
     def newton_step(self, w: Doubles, P: Doubles) -> tuple[Doubles, float]:
         """Return the inverse Hessian times the gradient at w, and what that step is expected to gain."""
         PE = P * self.E
         means = PE.sum(axis=2)
         right = self.E[:, np.arange(len(self.own)), self.own]
-        slope = (means - right) @ self._ones + self.penalty.slope(w)
+        slope = (means - right) @ self.share + self.penalty.slope(w)
+        PE *= self.share[:, None]
         squares = np.einsum("inc,jnc->ij", PE, self.E, optimize=True)
-        step: Doubles = np.linalg.solve(squares - means @ means.T + self.penalty.curvature(), slope)
+        spread = squares - (means * self.share) @ means.T
+        step: Doubles = np.linalg.solve(spread + self.penalty.curvature(), slope)
         return step, 0.5 * float(slope @ step)
-
-    @cached_property
-    def _ones(self) -> Doubles:
-        """Sums over samples are dot products with ones: published temperatures depend on their rounding."""
-        return np.ones(len(self.own))
 
 
 def fit_weights(
-    evidence: npt.NDArray[np.floating], own: npt.NDArray[np.intp], penalty: Penalty, start: Doubles | None = None
+    evidence: npt.NDArray[np.floating],
+    own: npt.NDArray[np.intp],
+    penalty: Penalty,
+    start: Doubles | None = None,
+    share: Doubles | None = None,
 ) -> Doubles:
     """Return the weights of evidence that make the right answers most likely, each at least 1/1000 of its centre.
 
@@ -100,6 +102,8 @@ def fit_weights(
         Where weights go without data, and how strongly.
     start : ndarray of shape (J,), optional
         Weights near the result, such as those before a few samples changed; fewer steps lead to the same.
+    share : ndarray of shape (n,), optional
+        How much each sample counts; by default 1. See `classes_alike`.
 
     Examples
     --------
@@ -112,7 +116,8 @@ def fit_weights(
     """
     E = evidence.astype(np.float64)
     E -= E.max(axis=2, keepdims=True)
-    loss, w = _Loss(E, own, penalty), penalty.centre.copy() if start is None else start
+    loss = _Loss(E, own, penalty, np.ones(len(own)) if share is None else share)
+    w = penalty.centre.copy() if start is None else start
     value, P = loss(w)
     for _ in range(_MOST_STEPS):
         step, expected = loss.newton_step(w, P)
@@ -129,6 +134,16 @@ def fit_weights(
         if gain <= _CONVERGED * (1.0 + abs(value)):
             break
     return w
+
+
+def classes_alike(own: npt.NDArray[np.intp]) -> Doubles:
+    """Return the shares, (n,), by which each class that has samples counts as much as any other.
+
+    >>> classes_alike(np.array([0, 0, 0, 1])).round(2)
+    array([0.67, 0.67, 0.67, 2.  ])
+    """
+    shares = 1.0 / np.bincount(own)[own]
+    return shares * (len(own) / shares.sum())
 
 
 def best_temperature(scores: Doubles, own: npt.NDArray[np.intp]) -> float:
