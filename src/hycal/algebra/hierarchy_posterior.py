@@ -108,9 +108,10 @@ class Posterior:
         """The texts of each domain, None where they are not used."""
         return tuple(source.text for source in self.sources)
 
-    def counts(self, number: int) -> Doubles:
-        """Return the evidence of the classes of one domain by their counts; see `count_evidence`."""
-        return count_evidence(self.records.counts[self.hierarchy.domains[number].columns])
+    @cached_property
+    def counts(self) -> tuple[Doubles, ...]:
+        """The evidence of the classes of each domain by their counts; see `count_evidence`."""
+        return tuple(count_evidence(self.records.counts[domain.columns]) for domain in self.hierarchy.domains)
 
     def _weighed(self, kind: int) -> Iterator[tuple[Sources, float]]:
         return zip(self.sources, self.weights.classes[:, kind].tolist(), strict=True)
