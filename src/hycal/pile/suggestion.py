@@ -12,13 +12,12 @@ suggested. The weight w_i is the doubt of the model about an image, and 1 where 
 
 Without a model, and as long as every label is of another class, all weights are 1, so the first labels are typical
 images of the largest parts of the pile. A model that knows few of the classes is sure of images of the others too;
-the more labels come of classes that have one already, the more its margin counts. A pile has more images of the classes
-of which more turned up among the labels, while the probabilities of a model are those of classes that are asked alike.
+the more labels come of classes that have one already, the more its margin counts.
 
     symbol    meaning
     x         unit embeddings of the crowd: the pile, or 8,192 images of it, drawn by their weights
     T         0.3 of the mean distance of two images, 1 - |mean of x|^2
-    p_1, p_2  probabilities of the two best classes, each times its number of labels
+    p_1, p_2  probabilities of the two best classes
     g         share of the labels that are the only one of their class: the chance of a new class (Good and Turing)
 """
 
@@ -90,8 +89,7 @@ def _doubt(classifier: IncrementalClassifier, rows: Floats) -> Doubles:
     trust = 1.0 - (np.sum(counts == 1) / counts.sum()) ** _UNSEEN
     for start in range(0, len(rows), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        chances = classifier.predict_proba(rows[part]) * np.maximum(counts, 1)
-        chances = np.sort(chances / chances.sum(axis=1, keepdims=True), axis=1)
+        chances = np.sort(classifier.predict_proba(rows[part]), axis=1)
         if chances.shape[1] > 1:
             doubt[part] = 1.0 - trust * (chances[:, -1] - chances[:, -2])
         doubt[part][rejected(familiarity(rows[part]), threshold)] = 1.0
