@@ -412,3 +412,13 @@ def test_a_factor_depends_on_the_scatter_alone():
     turned = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))[0] @ rows
     np.testing.assert_allclose(factor_of(turned, 5), factor_of(rows, 5), atol=1e-6)
     np.testing.assert_allclose(Spread.of(9).plus(rows.T @ rows, 5).factor, factor_of(rows, 5), atol=1e-5)
+
+
+def test_a_file_from_before_evidence_by_counts_opens_without_it(tmp_path):
+    sealed = learned("HierarchicalHyCal", FIRST).seal()
+    sealed.save(tmp_path / "model")
+    rewrite(tmp_path / "model", lambda m, t: t.update({"sealed.weights": t["sealed.weights"][:, :-1]}))
+    older = load(tmp_path / "model")
+    assert not older.snapshot().value.weights.classes[:, -1].any()
+    np.testing.assert_array_equal(older.classes_, sealed.classes_)
+    assert np.isfinite(older.decision_function(WHOLE.queries)).all()
