@@ -204,16 +204,16 @@ def test_one_shot_classes_differ_by_direction_alone():
     np.testing.assert_array_equal(with_text > 0, [False, True, False, True, False, False])
 
 
-def test_counts_say_nothing_where_classes_have_equal_many():
+def test_counts_say_nothing_where_all_classes_have_the_same():
     fitted = learn(HierarchicalHyCal(), Stream.synthetic(4, shots=[[4] * 5, [2] * 3], width=12).steps)
     assert "count" not in {part.name for part in fitted.score_parts(STREAM.queries).parts}
 
 
 def test_a_class_of_more_samples_is_not_answered_more_often():
     """Half of the classes of real disciplines have two images, the others sixteen; test images are of all alike."""
-    drawn, asked = {True: [], False: []}, []
+    disciplines, drawn, asked = load_xd8(), {True: [], False: []}, []
     for name in ("art", "digit", "galaxy", "medical", "texture"):
-        domain = load_xd8()[name]
+        domain = disciplines[name]
         shots = np.resize((2, 16), len(domain.class_names))
         rows = np.concatenate([np.flatnonzero(domain.train_y == label)[:most] for label, most in enumerate(shots)])
         fitted = HierarchicalHyCal().fit(domain.train_x[rows], domain.train_y[rows])

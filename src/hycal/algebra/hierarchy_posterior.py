@@ -109,8 +109,8 @@ class Posterior:
         return tuple(source.text for source in self.sources)
 
     @cached_property
-    def counts(self) -> tuple[Doubles, ...]:
-        """The evidence of the classes of each domain by their counts; see `count_evidence`."""
+    def count_evidence(self) -> tuple[Doubles, ...]:
+        """The evidence of the classes of each domain by their counts."""
         return tuple(count_evidence(self.records.counts[domain.columns]) for domain in self.hierarchy.domains)
 
     def _weighed(self, kind: int) -> Iterator[tuple[Sources, float]]:

@@ -180,7 +180,7 @@ class HierarchicalHyCal(SealedHierarchy):
             posterior.kernels,
             posterior.covariances,
             posterior.texts,
-            posterior.counts,
+            posterior.count_evidence,
             class_weights=posterior.weights.classes,
             domain_weight=posterior.weights.domain,
         )
@@ -249,7 +249,7 @@ def _weighted(
     text = derived.texts[number]
     if text is not None:
         found["text"] = X @ text.T
-    found["count"] = derived.counts[number][None].astype(e.dtype)
+    found["count"] = derived.count_evidence[number][None].astype(e.dtype)
     weights = dict(zip(KINDS, derived.weights.classes[number].astype(e.dtype), strict=True))
     return {kind: weights[kind] * evidence for kind, evidence in found.items()}
 

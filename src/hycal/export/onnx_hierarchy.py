@@ -23,13 +23,13 @@ def hierarchical_scores(
     kernels: Sequence[KernelRegression | None],
     covariances: Sequence[ClassCovariances | None],
     texts: Sequence[Floats | None],
-    counts: Sequence[Doubles],
+    count_evidence: Sequence[Doubles],
     *,
     class_weights: Doubles,
     domain_weight: float,
 ) -> str:
     """Add the nodes that score unit rows; the classes come in the order of the model."""
-    given = zip(domains, kernels, covariances, texts, counts, class_weights, strict=True)
+    given = zip(domains, kernels, covariances, texts, count_evidence, class_weights, strict=True)
     parts = [_domain(build, rows, *part) for part in given]
     energies = build.node("Concat", *(energy for energy, _ in parts), axis=1)
     of_domains = build.node("LogSoftmax", build.node("Mul", energies, build.number(domain_weight)), axis=1)
@@ -48,7 +48,7 @@ def _domain(
     kernel: KernelRegression | None,
     covariances: ClassCovariances | None,
     text: Floats | None,
-    counts: Doubles,
+    by_count: Doubles,
     weights: Reals,
 ) -> tuple[str, str]:
     """Return the log density of the best class, (n, 1), and the log posterior of classes within the domain."""
@@ -58,7 +58,7 @@ def _domain(
     density = build.node("Sub", build.node("Mul", squares, build.number(-0.5)), build.number(domain.log_det))
     best = build.node("ReduceMax", build.affine(white, by_distance, offset), axes=[1], keepdims=1)
     alpha, beta, gamma, kappa, delta, eta = weights
-    evidence = build.affine(white, alpha * by_distance + beta * by_direction, alpha * offset + eta * counts)
+    evidence = build.affine(white, alpha * by_distance + beta * by_direction, alpha * offset + eta * by_count)
     if kernel is not None:
         scale = 2.0 / kernel.variance
         exponents = build.affine(rows, scale * kernel.samples, np.full(len(kernel.samples), -scale))
