@@ -170,6 +170,7 @@ def main() -> None:
     names = list(views.first)
     for column in options.columns:
         print_column(cells, known, column, names)
+    print_means(cells, known, options.columns, names)
     print_gains(cells, known, options.columns, names)
     print_weights(cells, known, options.columns, names)
 
@@ -183,16 +184,38 @@ def print_column(cells: Cells, models: Mapping[str, tuple[str, ...]], column: st
     """Print the table of some shots, or of a setting."""
     title = f"{column}{' shots' if column.isdigit() else ''}"
     table = PrintedTable(title, "model", *names, "mean", "gain", "to best single", "ECE", "time")
-    base = accuracy(cells["CLIP", column], names).mean()
-    for model, encoders in models.items():
+    found = {model: accuracy(cells[model, column], names).mean(axis=0) for model in models}
+    for model in models:
         cell = cells[model, column]
-        found = accuracy(cell, names)
-        singles = [cells[one, column] for one, parts in models.items() if len(parts) == 1 and parts[0] in encoders]
-        best = np.max([accuracy(one, names).mean(axis=0) for one in singles], axis=0)
-        ratio = cell[:, 0].sum() / sum(one[:, 0].sum() for one in singles)
-        means = [f"{value:.1f}" for value in found.mean(axis=0)]
-        gains = [f"{found.mean():.2f}", f"{found.mean() - base:+.2f}", f"{(found.mean(axis=0) - best).min():+.1f}"]
-        table.row(model, *means, *gains, f"{cell[:, 1].mean():.2f}", f"{ratio:.2f}")
+        ratio = cell[:, 0].sum() / sum(cells[one, column][:, 0].sum() for one in singles_of(models, model))
+        table.row(model, *against_singles(found, models, model), f"{cell[:, 1].mean():.2f}", f"{ratio:.2f}")
+
+
+def print_means(
+    cells: Cells, models: Mapping[str, tuple[str, ...]], columns: Sequence[str], names: Sequence[str]
+) -> None:
+    """Print the table of all columns together."""
+    table = PrintedTable("Mean of the columns", "model", *names, "mean", "gain", "to best single")
+    found = {
+        model: np.mean([accuracy(cells[model, column], names).mean(axis=0) for column in columns], axis=0)
+        for model in models
+    }
+    for model in models:
+        table.row(model, *against_singles(found, models, model))
+
+
+def singles_of(models: Mapping[str, tuple[str, ...]], model: str) -> list[str]:
+    """Return the models of the single encoders of a model."""
+    return [one for one, parts in models.items() if len(parts) == 1 and parts[0] in models[model]]
+
+
+def against_singles(
+    found: Mapping[str, npt.NDArray[np.float64]], models: Mapping[str, tuple[str, ...]], model: str
+) -> list[str]:
+    """Return accuracies by discipline, their mean, the gain over CLIP, and the least distance to the best encoder."""
+    own, best = found[model], np.max([found[one] for one in singles_of(models, model)], axis=0)
+    gain, least = own.mean() - found["CLIP"].mean(), (own - best).min()
+    return [*(f"{value:.1f}" for value in own), f"{own.mean():.2f}", f"{gain:+.2f}", f"{least:+.1f}"]
 
 
 def print_gains(

@@ -41,7 +41,7 @@ MOST_BYTES = 25_000_000
 _MOST_LABELS = 2**16
 _LEVELS = 127  # of an entry in 8 bits
 VIEW_LICENCES = {
-    "builtin": "Embeddings computed with EfficientNet-Lite (Apache licence 2.0).",
+    "builtin": "Embeddings computed with TinyViT (MIT licence) and EfficientNet-Lite (Apache licence 2.0).",
     "dinov2-s": "Embeddings computed with DINOv2 ViT-S/14 (Apache licence 2.0).",
 }
 LICENCE = (

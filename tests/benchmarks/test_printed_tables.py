@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.gravity import print_sheets
-from benchmarks.views import MODELS, SETTINGS, SHOTS, print_column, print_gains, print_weights
+from benchmarks.views import MODELS, SETTINGS, SHOTS, print_column, print_gains, print_means, print_weights
 from hycal.data.bundled import load_xd8
 from hycal.gravity.tables import Sheet
 from tools.tables import Table, printed_tables, read
@@ -21,6 +21,7 @@ def test_the_tables_of_views_have_the_titles_columns_and_rows_of_the_documents(c
     }
     for column in columns:
         print_column(cells, MODELS, column, names)
+    print_means(cells, MODELS, columns, names)
     print_gains(cells, MODELS, columns, names)
     print_weights(cells, MODELS, columns, names)
     printed, kept = dict(printed_tables(capsys.readouterr().out)), read("views")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from examples.photos import write_digits
 from hycal.commands import advise
 from hycal.project.advice import ENCODER_HINT
 from tests.support.commands import hycal, hycal_error, hycal_json
@@ -67,13 +68,17 @@ def test_near_duplicates_are_named(learned, photos, tmp_path):
     assert "near-duplicates of low/0, judged as one: " in hycal("advise", copy)
 
 
-def test_strict_ends_with_code_3_if_an_image_looks_mislabelled(learned):
-    suspects = hycal_json("advise", learned.path)["suspects"]
-    said = hycal("advise", learned.path, "--strict", code=3)
-    assert suspects and all(
-        f"mislabelled?: {suspect['file']}: learned as {suspect['label']}, looks like {suspect['looks_like']}" in said
-        for suspect in suspects
-    )
+def test_strict_ends_with_code_3_if_an_image_looks_mislabelled(learned, tmp_path):
+    hycal("advise", learned.path, "--strict")
+    write_digits(tmp_path / "right", [1], first=6, images=1)
+    (tmp_path / "right" / "1").rename(tmp_path / "right" / "0")
+    copy = tmp_path / "copy.hycal"
+    shutil.copy(learned.path, copy)
+    hycal("learn", copy, tmp_path / "right", "--domain", "low")
+    suspects = hycal_json("advise", copy)["suspects"]
+    assert [(one["label"], one["looks_like"]) for one in suspects] == [("low/0", "low/1")]
+    said = hycal("advise", copy, "--strict", code=3)
+    assert f"mislabelled?: {suspects[0]['file']}: learned as low/0, looks like low/1" in said
 
 
 def test_a_model_that_is_not_good_is_told_where_encoders_are_measured(muddled):

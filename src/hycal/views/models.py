@@ -21,8 +21,8 @@ from hycal.views.weights import DomainColumns, ViewWeights, log_shares
 if TYPE_CHECKING:
     from hycal.encoders.onnx_graph import GraphBuilder
 
-_HELD_OUT = 100  # samples of a domain that the weights of views inside it are fitted on
-_HELD_OUT_OF_DOMAIN = 16  # samples of a domain that the weights for telling domains are fitted on
+_HELD_OUT = 64  # samples of a domain that the weights of views inside it are fitted on
+_HELD_OUT_FOR_DOMAINS = 64  # samples of all domains that the weights for telling domains are fitted on
 _DERIVED_AGAIN = 30  # samples of all, where a model is derived for each
 
 
@@ -231,4 +231,4 @@ def _held_out(groups: DomainColumns, views: tuple[View | None, ...]) -> tuple[in
         few = -(-_DERIVED_AGAIN // len(groups.names))
         return few, few
     calibrated = all(view is None or view.method.fixed_temperature is not None for view in views)
-    return _HELD_OUT, _HELD_OUT_OF_DOMAIN if calibrated else _HELD_OUT
+    return _HELD_OUT, -(-_HELD_OUT_FOR_DOMAINS // len(groups.names)) if calibrated else _HELD_OUT
