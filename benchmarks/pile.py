@@ -24,6 +24,7 @@ from benchmarks.pile_learning import ERRORS, learning_cells, sorting_cells, stra
 from benchmarks.pile_problems import (
     KINDS,
     LABELS,
+    ORACLES,
     SEEDS,
     STRATEGIES,
     Pile,
@@ -36,6 +37,7 @@ from benchmarks.pile_problems import (
 )
 from benchmarks.pile_progress import progress_cells
 from benchmarks.pile_scale import print_choosing, print_moving
+from benchmarks.printed import PrintedTable
 from hycal.validation import Doubles
 
 OURS, RANDOM, MEDOIDS = "hycal.suggest", "random", "k-means medoids"
@@ -93,19 +95,24 @@ def _print_all_labels(kept: CellCache, piles: Sequence[Pile]) -> None:
 
 
 def needed(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) -> None:
-    """Print the labels for each class at 90% of the accuracy of all labels: their mean, and the ratio to random's."""
-    piles = [pile(domain, "balanced", seed) for domain in found for seed in seeds]
-    labels = {}
-    for name in (OURS, RANDOM, MEDOIDS):
-        measures = {f"needed/{one.name}/{name}": partial(labels_needed, one, STRATEGIES[name]) for one in piles}
-        labels[name] = np.array([kept(key, measure)[0] for key, measure in measures.items()])
-    print(
-        "\nLabels for each class until 90% of the accuracy of all labels: mean, and mean ratio to random's (geometric)"
-    )
+    """Print the labels for each class at 90% of the accuracy of all labels, by domain; and the ratio to random's."""
+    names = (OURS, RANDOM, MEDOIDS, *ORACLES)
+    columns = [domain.name for domain in found]
+    title = f"Labels for each class until 90% of the accuracy of all labels, {len(seeds)} seeds"
+    table = PrintedTable(title, "labels for each class", *columns, "mean", "ratio to random's")
+    labels = {
+        name: np.array([[_needed(kept, pile(domain, "balanced", seed), name) for seed in seeds] for domain in found])
+        for name in names
+    }
     for name, values in labels.items():
         ratio = float(np.exp(np.mean(np.log(values / labels[RANDOM]))))
         missed = name == OURS and ratio > 0.5
-        print(f"{name:24}{values.mean():8.2f}{ratio:8.2f}{'*' if missed else ' '}", flush=True)
+        cells = (f"{value:.1f}" for value in values.mean(axis=1))
+        table.row(name, *cells, f"{values.mean():.2f}", f"{ratio:.2f}{'*' if missed else ''}")
+
+
+def _needed(kept: CellCache, one: Pile, strategy: str) -> float:
+    return kept(f"needed/{one.name}/{strategy}", partial(labels_needed, one, STRATEGIES[strategy]))[0]
 
 
 def discoveries(kept: CellCache, found: Sequence[Domain], seeds: Sequence[int]) -> None:

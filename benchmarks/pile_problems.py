@@ -166,14 +166,17 @@ def _in_turn(pile: Pile, labels: int) -> Iterator[tuple[Rows, int]]:
             yield np.flatnonzero(pile.y == name), int(count)
 
 
+ORACLES: Mapping[str, Strategy] = {
+    "oracle: any of each": any_of_each_class,
+    "oracle: typical": typical_of_each_class,
+}
 STRATEGIES: Mapping[str, Strategy] = {
     "hycal.suggest": ours,
     "random": at_random,
     "k-means medoids": k_means_medoids,
     "margin": margin,
     "core-set": core_set,
-    "oracle: any of each": any_of_each_class,
-    "oracle: typical": typical_of_each_class,
+    **ORACLES,
 }
 
 
