@@ -182,40 +182,34 @@ def accuracy(cell: npt.NDArray[np.float64], names: Sequence[str]) -> npt.NDArray
 
 def print_column(cells: Cells, models: Mapping[str, tuple[str, ...]], column: str, names: Sequence[str]) -> None:
     """Print the table of some shots, or of a setting."""
-    title = f"{column}{' shots' if column.isdigit() else ''}"
-    table = PrintedTable(title, "model", *names, "mean", "gain", "to best single", "ECE", "time")
-    found = {model: accuracy(cells[model, column], names).mean(axis=0) for model in models}
-    for model in models:
-        cell = cells[model, column]
-        ratio = cell[:, 0].sum() / sum(cells[one, column][:, 0].sum() for one in singles_of(models, model))
-        table.row(model, *against_singles(found, models, model), f"{cell[:, 1].mean():.2f}", f"{ratio:.2f}")
+    _print_against_singles(cells, models, [column], names, f"{column}{' shots' if column.isdigit() else ''}")
 
 
 def print_means(
     cells: Cells, models: Mapping[str, tuple[str, ...]], columns: Sequence[str], names: Sequence[str]
 ) -> None:
     """Print the table of all columns together."""
-    table = PrintedTable("Mean of the columns", "model", *names, "mean", "gain", "to best single")
-    found = {
-        model: np.mean([accuracy(cells[model, column], names).mean(axis=0) for column in columns], axis=0)
-        for model in models
-    }
-    for model in models:
-        table.row(model, *against_singles(found, models, model))
+    _print_against_singles(cells, models, columns, names, "Mean of the columns")
 
 
-def singles_of(models: Mapping[str, tuple[str, ...]], model: str) -> list[str]:
-    """Return the models of the single encoders of a model."""
-    return [one for one, parts in models.items() if len(parts) == 1 and parts[0] in models[model]]
+def _print_against_singles(
+    cells: Cells, models: Mapping[str, tuple[str, ...]], columns: Sequence[str], names: Sequence[str], title: str
+) -> None:
+    """Print the mean of some columns: accuracies, the gain over CLIP, and the least distance to the best single encoder.
 
-
-def against_singles(
-    found: Mapping[str, npt.NDArray[np.float64]], models: Mapping[str, tuple[str, ...]], model: str
-) -> list[str]:
-    """Return accuracies by discipline, their mean, the gain over CLIP, and the least distance to the best encoder."""
-    own, best = found[model], np.max([found[one] for one in singles_of(models, model)], axis=0)
-    gain, least = own.mean() - found["CLIP"].mean(), (own - best).min()
-    return [*(f"{value:.1f}" for value in own), f"{own.mean():.2f}", f"{gain:+.2f}", f"{least:+.1f}"]
+    Then the calibration error, and the time to learn over that of the single encoders.
+    """
+    table = PrintedTable(title, "model", *names, "mean", "gain", "to best single", "ECE", "time")
+    together = {model: np.concatenate([cells[model, column] for column in columns]) for model in models}
+    found = {model: accuracy(cell, names).mean(axis=0) for model, cell in together.items()}
+    seconds = {model: float(cell[:, 0].sum()) for model, cell in together.items()}
+    for model, encoders in models.items():
+        singles = [one for one, parts in models.items() if len(parts) == 1 and parts[0] in encoders]
+        own, best = found[model], np.max([found[one] for one in singles], axis=0)
+        gains = f"{own.mean():.2f}", f"{own.mean() - found['CLIP'].mean():+.2f}", f"{(own - best).min():+.1f}"
+        ratio = seconds[model] / sum(seconds[one] for one in singles)
+        error = float(together[model][:, 1].mean())
+        table.row(model, *(f"{value:.1f}" for value in own), *gains, f"{error:.2f}", f"{ratio:.2f}")
 
 
 def print_gains(

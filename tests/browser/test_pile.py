@@ -147,12 +147,10 @@ def test_two_people_label_a_folder_name_a_group_and_sort_it(tmp_path, pile, visi
         group.locator("button.main").click()
         one.wait_for_facts("1 class")
         page.wait_for_selector(".targets li[data-label='drawn/first']")
-        learned = page.evaluate("fetch('/api/info').then(answer => answer.json())")["images"]
+        one.wait_for_message("Learned")
+        page.click("#toast button[aria-label=Dismiss]")
         page.locator(".groups > li").first.drag_to(page.locator(".targets li"))
-        page.wait_for_function(
-            "count => fetch('/api/info').then(answer => answer.json()).then(info => info.images > count)", arg=learned
-        )
-        page.click("#toast button")  # Undo
+        page.click("#toast.shown >> text=Undo")
         one.wait_for_message("Taken back")
         page.click("#undo")
         page.click("dialog .main")
