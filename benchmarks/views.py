@@ -195,7 +195,7 @@ def print_means(
 def _print_against_singles(
     cells: Cells, models: Mapping[str, tuple[str, ...]], columns: Sequence[str], names: Sequence[str], title: str
 ) -> None:
-    """Print the mean of some columns: accuracies, the gain over CLIP, and the least distance to the best single encoder.
+    """Print means of some columns: accuracies, the gain over CLIP, and the least distance to the best encoder alone.
 
     Then the calibration error, and the time to learn over that of the single encoders.
     """
