@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.state.moments import Moments, Spread
-from hycal.state.records import ClassRecord
+from hycal.state.records import ClassRecord, text_in
 from hycal.state.samples import ClassSamples
 from hycal.state.sealed import KEPT, SealedRecords
 from hycal.state.sealed_views import SealedViews, joint_moments
@@ -147,7 +147,7 @@ def _views(
             Content({"sealed": manifest}, {**tensors, "counts": own[known]}),
             [labels[place] for place in known],
             [domains[place] for place in known],
-            [None if (text := texts[place]) is None or not text[part].any() else text[part] for place in known],
+            [text_in(texts[place], part) for place in known],
         )
         expect(table.width == part.stop - part.start, "means of each view as wide as the view")
         views.append(table)

@@ -141,8 +141,8 @@ class ViewScorer:
         same = old is not None and old.method.get_params() == method.get_params()
         value, known = method.derived(table, old.value if same and old is not None else None)
         columns = np.array([records.column_of[label] for label in table.labels], dtype=np.intp)
-        view = View(part, method, table, columns, value)
-        return replace(view, temperature=known["calibration"].result.temperature) if known else view
+        temperature = known["calibration"].result.temperature if known else 1.0
+        return View(part, method, table, columns, value, temperature)
 
     # Sealing
 
