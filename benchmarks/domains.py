@@ -93,8 +93,8 @@ def _labels(name: str, y: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
     return np.array([f"{name}/{label:03d}" for label in y])
 
 
-def disciplines() -> list[Domain]:
-    """Return the bundled embeddings as domains."""
+def disciplines(encoders: Sequence[str] = ()) -> list[Domain]:
+    """Return the bundled embeddings as domains; of several encoders, their rows side by side."""
 
     def names(domain: str, classes: Sequence[str], y: npt.NDArray[np.int64]) -> npt.NDArray[np.str_]:
         return np.array([f"{domain}/{classes[label]}" for label in y])
@@ -108,7 +108,7 @@ def disciplines() -> list[Domain]:
             names(name, one.class_names, one.test_y),
             None,
         )
-        for name, one in load_xd8().items()
+        for name, one in load_xd8(encoders).items()
     ]
 
 

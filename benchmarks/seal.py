@@ -3,6 +3,7 @@
     python -m benchmarks.seal                       1,000 classes of 200 images in 512 dimensions: each method; 3 GB
     python -m benchmarks.seal --shots 20            fewer images
     python -m benchmarks.seal real                  bundled disciplines and CLIP ViT-B/32: sealed, and half precision
+    python -m benchmarks.seal views                 the same of the disciplines in two encoders
     python -m benchmarks.seal mapped                1,000,000 classes of one image, scored from a mapped file of 1 GB
 
 Random features are 1,024 wide. "Difference" is the largest of any probability against the open model. The classes are
@@ -36,15 +37,16 @@ from hycal.storage.model_file import Content
 from hycal.validation import Doubles, Floats
 
 _DOMAINS, _QUERIES = 10, 256
+_VIEWS = {"clip-vit-b16-w8": 512, "builtin": 512}
 
 
-def sealable(has_text: bool) -> dict[str, IncrementalClassifier]:
-    """Return every method that can be sealed, without text where there is none."""
+def sealable(has_text: bool, **parameters: Any) -> dict[str, IncrementalClassifier]:
+    """Return every method that can be sealed and has these parameters, without text where there is none."""
     found = {}
     for name, method in METHODS.items():
         free = {} if has_text else method.without_text
-        if free is not None and method(**free).sealing.keeps:
-            found[name] = method(**free, **PARAMETERS.get(name, {}))
+        if free is not None and method(**free).sealing.keeps and set(parameters) <= set(method().get_params()):
+            found[name] = method(**free, **PARAMETERS.get(name, {}), **parameters)
     return found
 
 
@@ -96,16 +98,26 @@ def real() -> None:
     """Print what sealing and half precision change on real embeddings."""
     data = {"Bundled disciplines": disciplines()} | ({} if missing() else {"Five domains": stream(queries=1000)})
     for title, domains in data.items():
-        X, y = all_queries(domains)
-        text = all(domain.text is not None for domain in domains)
-        told = f"{title}: {sum(len(one.X) for one in domains):,} images, {len(X):,} queries"
-        table = PrintedTable(told, "method", "accuracy", *_COPIES)
-        for name, method in sealable(text).items():
-            model = learn_in_order(method, domains)
-            chances = model.predict_proba(X)
-            right = 100.0 * float(np.mean(model.classes_[chances.argmax(axis=1)] == y))
-            copies = saved(model, "half")[1], saved(model.seal(), "single")[1], saved(model.seal(), "half")[1]
-            table.row(name, f"{right:.2f}", *(_change(copy, X, y, chances, right) for copy in copies))
+        print_copies(title, domains, sealable(all(domain.text is not None for domain in domains)))
+
+
+def views() -> None:
+    """Print the same of models of two encoders."""
+    methods = sealable(has_text=False, views=tuple(_VIEWS.values()))
+    print_copies("Bundled disciplines in two encoders", disciplines(tuple(_VIEWS)), methods)
+
+
+def print_copies(title: str, domains: list[Domain], methods: dict[str, IncrementalClassifier]) -> None:
+    """Print how copies of a model of each method differ from it."""
+    X, y = all_queries(domains)
+    told = f"{title}: {sum(len(one.X) for one in domains):,} images, {len(X):,} queries"
+    table = PrintedTable(told, "method", "accuracy", *_COPIES)
+    for name, method in methods.items():
+        model = learn_in_order(method, domains)
+        chances = model.predict_proba(X)
+        right = 100.0 * float(np.mean(model.classes_[chances.argmax(axis=1)] == y))
+        copies = saved(model, "half")[1], saved(model.seal(), "single")[1], saved(model.seal(), "half")[1]
+        table.row(name, f"{right:.2f}", *(_change(copy, X, y, chances, right) for copy in copies))
 
 
 _COPIES = ("open, half", "sealed", "sealed, half")
@@ -189,10 +201,13 @@ def mapped(classes: int) -> None:
             subprocess.run(command, check=True, env=os.environ)
 
 
+_WORK = ("compare", "real", "views", "mapped", "write", "score")
+
+
 def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("work", nargs="?", default="compare", choices=["compare", "real", "mapped", "write", "score"])
+    parser.add_argument("work", nargs="?", default="compare", choices=_WORK)
     parser.add_argument("--classes", type=int, default=0)
     parser.add_argument("--shots", type=int, default=200)
     parser.add_argument("--methods", nargs="*", default=[])
@@ -202,6 +217,8 @@ def main() -> None:
         compare(asked.classes or 1000, asked.shots, asked.methods)
     elif asked.work == "real":
         real()
+    elif asked.work == "views":
+        views()
     elif asked.work == "mapped":
         mapped(asked.classes or 1_000_000)
     elif asked.work == "write":

@@ -343,7 +343,7 @@ MALFORMED = {
         {"sealed.centres": t["sealed.means"]}
         | {name: np.tile(t[name], 2) for name in ("sealed.means", "sealed.factors", "sealed.spreads")}
     ),
-    "views, which cannot be sealed": lambda m, t: (
+    "views without a table of each": lambda m, t: (
         m["parameters"].update(views=[1, t["samples"].shape[1] - 1]),
         t.update(texts=t["samples"], has_text=0 * t["has_text"]),
     ),

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from hycal.errors import HyCalError
 from hycal.state.records import Records
 from hycal.state.sealed import SealedRecords, refuse
+from hycal.state.snapshot import Snapshot
 from hycal.state.steps import Step
 from hycal.uncertainty.calibration import Calibration
 from hycal.uncertainty.carried import Carried
@@ -43,6 +44,15 @@ class SealPlan:
     weights: Mapping[str, Doubles] = field(default_factory=dict)
     numbers: Mapping[str, Doubles] = field(default_factory=dict)
 
+    def table(self, method: Any, records: Records, numbers: Mapping[str, Doubles]) -> SealedRecords:
+        """Return the sealed table of `records`, with `numbers` that were fitted on held-out samples."""
+        return replace(
+            SealedRecords.of(records, method.seal_rows, method.sealing.keeps, self.group_of, self.own),
+            weights=self.weights,
+            numbers={**self.numbers, **numbers},
+            parameters=method.get_params(deep=False),
+        )
+
 
 class Sealable:
     """What a method may say about sealing, and the part of a classifier that knows of it."""
@@ -72,8 +82,7 @@ class Sealable:
 
     def check_sealed(self, table: SealedRecords) -> None:
         """Refuse a sealed table that the method cannot use: one that it never made."""
-        model: Any = self
-        sealing = model.scorer.sealing
+        sealing = self.sealing
         if not sealing.keeps:
             raise HyCalError(f"It is sealed, and {self} cannot be: {sealing.reason}.")
         if table.keeps != sealing.keeps:
@@ -81,6 +90,21 @@ class Sealable:
         wide = self.seal_rows(np.eye(1, table.width, dtype=np.float32), table.ordered[0].text).shape[1]
         if table.means.shape[1] != wide:
             raise HyCalError(f"Its means are {table.means.shape[1]} numbers wide, and those of {self} are {wide}.")
+
+    def adopted(self, table: SealedRecords) -> SealedRecords:
+        """Return a sealed table of a file as one of this method, with its parameters; refuse one that it never made."""
+        model: Any = self
+        self.check_sealed(table)
+        return replace(table, parameters=model.get_params(deep=False))
+
+    def sealed_table(self, snapshot: Snapshot) -> SealedRecords:
+        """Return what is kept of a snapshot."""
+        model: Any = self
+        records = snapshot.records
+        plan = self.seal_plan(snapshot.value, records)
+        same = plan.value is snapshot.value
+        known = model.calibration_ if same else Calibration.of(model, plan.value, records, model.fixed_temperature)
+        return plan.table(self, records, kept_numbers(known, Familiarity.of(records, most=0.0)))
 
     def seal(self: Model) -> Model:
         """Return a model without embeddings: classes keep counts, means, and scatters where the method needs them.
@@ -101,20 +125,8 @@ class Sealable:
                 "Only classes with images can be sealed. Nothing was changed. Learn images of every class, or forget "
                 "those without."
             )
-        snapshot = model.snapshot()
-        plan = model.seal_plan(snapshot.value, records)
-        table = SealedRecords.of(records, model.seal_rows, sealing.keeps, plan.group_of, plan.own)
-        same = plan.value is snapshot.value
-        known = model.calibration_ if same else Calibration.of(model, plan.value, records, model.fixed_temperature)
         sealed = copy.copy(model)
-        sealed.install(
-            replace(
-                table,
-                weights=plan.weights,
-                numbers={**plan.numbers, **_numbers(known, Familiarity.of(records, most=0.0))},
-                parameters=model.get_params(deep=False),
-            )
-        )
+        sealed.install(model.scorer.sealed_table(model.snapshot()))
         return sealed
 
     @property
@@ -128,18 +140,34 @@ class Sealable:
         model: Any = self
         if not isinstance(records, SealedRecords):
             return model.scorer.derive(records, previous), {}
-        if model.get_params(deep=False) != records.parameters:
-            refuse("answer with other parameters")
-        return model.derive_sealed(records), {
-            "calibration": Carried(_calibration(records, model.fixed_temperature), 0),
-            "familiarity": Carried(_familiarity(records), 0),
+        self._check_same(records, "answer")
+        value = model.scorer.derive_sealed(records)
+        return value, {
+            "calibration": Carried(_calibration(records, model.scorer.fixed_temperature), 0),
+            "familiarity": model.scorer.kept_familiarity(value, records),
         }
+
+    def kept_familiarity(self, value: Any, table: SealedRecords) -> Any:
+        """Return the measure of how well queries fit the classes, as a snapshot has it."""
+        return Carried(familiarity_in(table), 0)
 
     def learned(self, records: Records, step: Step) -> Records:
         """Return the records with `step` learned."""
-        if isinstance(records, SealedRecords):
-            return records.learn_rows(step, self.seal_rows)
-        return records.learn(step)
+        if not isinstance(records, SealedRecords):
+            return records.learn(step)
+        self._check_same(records, "learn")
+        model: Any = self
+        learned: SealedRecords = model.scorer.learned_moments(records, step)
+        return learned
+
+    def learned_moments(self, table: SealedRecords, step: Step) -> SealedRecords:
+        """Return a sealed table with `step` learned."""
+        return table.learn_rows(step, self.seal_rows)
+
+    def _check_same(self, table: SealedRecords, what: str) -> None:
+        model: Any = self
+        if model.get_params(deep=False) != table.parameters:
+            refuse(f"{what} with other parameters")
 
     def merged(self, mine: Records, other: Any) -> Records:
         """Return `mine` merged with the records of another model, which is sealed for that if `mine` are."""
@@ -156,16 +184,21 @@ class Sealable:
         return mine.merge(theirs)
 
 
-def _numbers(calibration: Calibration, familiarity: Familiarity) -> dict[str, Doubles]:
-    """Return the numbers that were fitted on held-out samples.
+def kept_numbers(calibration: Calibration, familiarity: Familiarity) -> dict[str, Doubles]:
+    """Return the numbers that were fitted on held-out samples."""
+    known = rounded_numbers(calibration, familiarity.centre, familiarity.spread, familiarity.held_out)
+    return {**known, "common": np.array([familiarity.similarity.common])}
 
-    Those of single samples are rounded, so that many samples that were never learned have the same: probabilities down
-    to two digits, which makes prediction sets no smaller; familiarities to a tenth of a standard deviation.
+
+def rounded_numbers(calibration: Calibration, centre: float, spread: float, held_out: Doubles) -> dict[str, Doubles]:
+    """Return a calibration, and the familiarities of held-out samples with their centre and spread.
+
+    Numbers of single samples are rounded, so that many samples that were never learned have the same: probabilities
+    down to two digits, which makes prediction sets no smaller; familiarities to a tenth of a standard deviation.
     """
     return {
         "calibration": np.array([calibration.temperature, *_two_digits(calibration.own)]),
-        "familiarity": np.array([familiarity.centre, familiarity.spread, *np.round(familiarity.held_out, 1)]),
-        "common": np.array([familiarity.similarity.common]),
+        "familiarity": np.array([centre, spread, *np.round(held_out, 1)]),
     }
 
 
@@ -184,7 +217,8 @@ def _calibration(table: SealedRecords, fixed: float | None) -> Calibration:
     return Calibration.known(float(temperature), np.array(own), table, fixed)
 
 
-def _familiarity(table: SealedRecords) -> Familiarity:
+def familiarity_in(table: SealedRecords) -> Familiarity:
+    """Return the measure that the numbers of a sealed table say."""
     centre, spread, *held_out = table.numbers["familiarity"]
     similarity = ClassSimilarity.of(table)
     if "common" in table.numbers:  # that of the samples that were held out, which are fewer than all

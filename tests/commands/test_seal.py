@@ -9,6 +9,7 @@ import pytest
 
 from hycal import load
 from hycal.project import Project
+from tests.encoders.small_clip import write_transformers
 from tests.support.commands import hycal, hycal_error, hycal_json
 
 
@@ -95,6 +96,27 @@ def test_it_learns_forgets_renames_and_merges(plain, small, photos, shared_cache
     hycal("merge", small, plain_copy, "--out", tmp_path / "both.hycal")
     assert load(tmp_path / "both.hycal").counts_.tolist() == [6, 6, 6, 6, 6, 12, 12, 12]
     assert [entry["action"] for entry in hycal_json("info", small)["history"]] == ["learn", "rename", "forget"]
+
+
+def test_a_model_of_two_encoders_is_sealed(photos, tmp_path, monkeypatch):
+    write_transformers(tmp_path / "cache" / "encoders" / "clip-vit-b32", activation="quick_gelu")
+    monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "cache"))
+    model, small, views = tmp_path / "m.hycal", tmp_path / "small.hycal", "builtin+clip-vit-b32"
+    hycal("learn", model, photos / "low", "--method", "SLDA", "--encoder", views, "-q")
+    said = hycal_json("seal", model, "--out", small, "--half")
+    assert said["holds"].endswith("the scatter of each domain, in each of 2 views") and not said["left_out"]
+    answers = [hycal("predict", path, photos / "test", "--csv", "--top", 1) for path in (model, small)]
+    labels = [[line.split(",")[2] for line in each.splitlines()] for each in answers]
+    assert labels[0] == labels[1] and len(labels[0]) == 7
+    shown = hycal_json("views", small)["views"]
+    assert [(view["encoder"], view["texts"]) for view in shown] == [("builtin", 0), ("clip-vit-b32", 3)]
+    assert all(set(view["weights"]) == {"low"} for view in shown)
+    hycal("learn", small, photos / "high", "--domain", "tall", "-q")
+    assert set(hycal_json("views", small)["views"][0]["weights"]) == {"low", "tall"}
+    before = small.read_bytes()
+    for option in ("--drop", "--add"):
+        assert "sealed: it has no embeddings" in hycal_error("views", small, option, "clip-vit-b32")
+    assert small.read_bytes() == before
 
 
 REFUSED = {

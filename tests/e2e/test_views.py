@@ -198,12 +198,23 @@ def test_a_pile_is_seen_by_both_encoders(photos, tmp_path, command):
 def test_what_several_views_cannot_do_is_told(photos, tmp_path):
     model = tmp_path / "both.hycal"
     hycal("learn", model, photos / "learn", "--encoder", BOTH, "-q")
-    assert "hycal views MODEL --drop ENCODER" in hycal_error("seal", model, "--out", tmp_path / "sealed.hycal")
-    assert "by --open" in hycal_error("hub", "save", model, tmp_path / "hub")
     exported = hycal_error("export", model, "--onnx", tmp_path / "m.onnx", "--with-encoder")
     assert f"The encoder builtin+{CLIP} is not one ONNX graph" in exported
     said = hycal("methods", model, "-q")
     assert said.count("takes embeddings of one encoder") < 4  # methods with the same reason share a line
+
+
+def test_a_sealed_copy_answers_learns_and_is_shared(photos, tmp_path):
+    model, small = tmp_path / "both.hycal", tmp_path / "small.hycal"
+    hycal("learn", model, photos / "learn", "--encoder", BOTH, "-q")
+    assert "in each of 2 views" in hycal("seal", model, "--out", small)
+    assert hycal("hub", "save", model, tmp_path / "hub")
+    before, after = (best(path, photos) for path in (model, small))
+    assert len(after) == 12 and sum(before[name] == after[name] for name in before) >= 10
+    assert best(small, photos, "--encoder", "builtin").keys() == before.keys()
+    hycal("learn", small, photos / "ask", "-q")
+    assert hycal_json("info", small)["images"] == 36
+    assert [view["lacking"] for view in hycal_json("views", small)["views"]] == [0, 0]
 
 
 def _first(photos) -> str:

@@ -15,6 +15,7 @@ from hycal.project import Arrival, Example, Project, Space, empty_state
 from hycal.project.advice import advise
 from hycal.project.answers import answer
 from hycal.project.diff import compare
+from hycal.project.sealed import describe, exposed_classes, merge, seal
 from hycal.project.views import images_without, views_of
 from tests.support.projects import (
     OPERATIONS,
@@ -194,6 +195,61 @@ def test_a_view_that_some_images_have_alone_is_not_dropped(project):
     project.learn([Arrival("pets/dog", Example(row, b"k" * 32))])
     with pytest.raises(HyCalError, match=r"1 learned images have the view aux alone.*Add tiny to them first"):
         project.drop_view("aux")
+
+
+def sealed_project(project, path) -> Project:
+    project.add_view(AUX, view_rows(project.state, AUX.dimension))
+    return Project.create(path, seal(project.state))
+
+
+def test_a_sealed_project_has_its_views_with_weights_and_counts(project, tmp_path):
+    sealed = sealed_project(project, tmp_path / "sealed.hycal")
+    opened, found = (views_of(one.state) for one in (project, sealed))
+    assert [(view.space, view.lacking, view.texts) for view in found] == [
+        (view.space, view.lacking, view.texts) for view in opened
+    ]
+    assert opened[0].lacking > 0 and found[0].weights.keys() == {"cars", "pets"}
+    assert "in each of 2 views" in describe(sealed.state)
+    assert Project(sealed.path).state.hash == sealed.state.hash != project.state.hash
+
+
+def test_classes_of_one_image_in_a_view_are_exposed_by_that_view(project):
+    rows = {e.key: np.eye(1, 5, dtype=np.float32)[0] for e in project.state.classes["pets/cat"].examples[:1]}
+    project.add_view(AUX, rows)
+    records = seal(project.state).classifier.records_
+    assert "pets/cat" in exposed_classes(records) and records.by_label["pets/cat"].count == 3
+
+
+def test_a_sealed_project_changes_and_survives_its_file(project, tmp_path):
+    sealed = sealed_project(project, tmp_path / "sealed.hycal")
+    space = sealed.state.space
+    new = [
+        Arrival(label, replace(one.example, row=space.widened(one.example.row[None], "tiny")[0]))
+        for label in ("pets/dog", "birds/owl")
+        for one in arrivals(label, 7, 8)
+    ]
+    sealed.learn(new)
+    sealed.rename("cars", "vehicles")
+    sealed.forget("pets/cat")
+    state = Project(sealed.path).state
+    assert state.hash == sealed.state.hash == sealed.state.history[-1].after
+    assert state.labels == ("birds/owl", "pets/dog", "vehicles/cat", "vehicles/mini")
+    assert [state.classes[label].count for label in state.labels] == [2, 4, 2, 4]
+    assert set(views_of(state)[0].weights) == {"birds", "pets", "vehicles"}
+    rows = np.stack([one.example.row for one in new])
+    assert [one[0].label for one in answer(state, rows, top=1)] == [one.label for one in new]
+    both = Project.create(tmp_path / "both.hycal", merge(state, project.state)[0])
+    assert Project(both.path).state.classes["pets/dog"].count == 6
+
+
+def test_a_sealed_project_gets_and_loses_no_view(project, tmp_path):
+    sealed = sealed_project(project, tmp_path / "sealed.hycal")
+    before = sealed.path.read_bytes()
+    with pytest.raises(HyCalError, match=r"cannot lose a view: its weights and its calibration were fitted to images"):
+        sealed.drop_view("aux")
+    with pytest.raises(HyCalError, match=r"cannot get a view: it has no images"):
+        sealed.add_view(ZOOM, {})
+    assert sealed.path.read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hycal.encoders.encoder import CombinedEncoder, MissingEncoder
 from hycal.errors import HyCalError
 from hycal.project import Project, Space, empty_state
 from hycal.project.encoder import encoder_space
+from hycal.project.sealed import seal
 from hycal.serve.service import Service
 from tests.support.encoders import ColourEncoder, TinyEncoder
 from tests.support.services import client_of, files, picture, teach
@@ -54,6 +55,20 @@ def test_an_answer_shows_the_evidence_of_each_view(both):
     methods = {one["name"]: one["problem"] for one in client.get("/api/choices").json()["methods"]}
     assert "one encoder" in methods["RanPAC"] and not methods["HierarchicalHyCal"]
     assert client.post("/api/method", json={"method": "RanPAC"}).status_code == 400
+
+
+def test_a_sealed_model_is_served(both, tmp_path):
+    teach(client_of(both))
+    path = tmp_path / "sealed.hycal"
+    Project.create(path, seal(both.state))
+    client = client_of(Service(Project(path), encoder_called("colours+tiny-1")))
+    for read in ("info", "classes", "accuracy", "map", "history"):
+        assert client.get(f"/api/{read}").status_code == 200, read
+    assert client.get("/api/info").json()["views"] == {"colours": 48, "tiny-1": 12}
+    answer = client.post("/api/classify?why=true", files=files(picture("red", 9))).json()["answers"][0]
+    best = answer["candidates"][0]
+    assert best["label"] == "colour/red" and not best["evidence"]["nearest"]
+    assert [part["name"] for part in best["evidence"]["parts"]] == ["colours", "tiny-1", "domain"]
 
 
 def test_rows_of_one_view_are_answered_from_it(both):

@@ -8,7 +8,7 @@ from copy import deepcopy
 import pytest
 from safetensors import safe_open
 
-from hycal import METHODS, HyCal
+from hycal import GDA, METHODS, HyCal
 from hycal.project.sealed import seal
 from hycal.project.state_file import StateFile
 from hycal.testing.streams import Stream, learn
@@ -53,6 +53,17 @@ def test_projects_fit_open_and_sealed(tmp_path):
     SCHEMA.validate(manifest(tmp_path / "open.hycal"))
     StateFile.create(tmp_path / "sealed.hycal", seal(project.state))
     SCHEMA.validate(manifest(tmp_path / "sealed.hycal"))
+
+
+def test_a_sealed_model_of_several_views_fits(tmp_path):
+    model = learn(GDA(views=(5, 3)), STREAM.in_views((5, 3)).steps).seal()
+    model.save(tmp_path / "model")
+    sound = manifest(tmp_path / "model")
+    SCHEMA.validate(sound)
+    sound["sealed"]["views"][0] = None
+    SCHEMA.validate(sound)
+    sound["sealed"]["views"][0] = {"keeps": "means"}
+    assert not SCHEMA.is_valid(sound)
 
 
 FAULTS = {

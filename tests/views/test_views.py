@@ -201,8 +201,6 @@ def test_errors_say_what_to_do() -> None:
         model.merge(learn(HierarchicalHyCal(views=(6, 10)), one.in_views((6, 10)).steps))
     with pytest.raises(HyCalError, match="takes one encoder"):
         METHODS.build("RanPAC", views=VIEWS)
-    with pytest.raises(HyCalError, match="cannot be sealed"):
-        model.seal()
     with pytest.raises(HyCalError, match="as wide as its views"):
         learn(NCM(), [without_text(one).steps[0].rows([0, 1])]).set_params(views=(4, 4)).predict(one.queries)
     assert RanPAC.one_view_because

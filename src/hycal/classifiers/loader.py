@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -37,8 +36,7 @@ def model_of(content: Content, methods: Mapping[str, Method] = METHODS) -> Incre
     try:
         records = records_of(content, classifier.views)
         if isinstance(records, SealedRecords):
-            records = replace(records, parameters=classifier.get_params(deep=False))
-            classifier.check_sealed(records)
+            records = classifier.scorer.adopted(records)
         classifier.install(records)
     except ModelFileError:
         raise

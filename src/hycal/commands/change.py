@@ -189,7 +189,7 @@ def seal_command(
     from hycal.project.sealed import describe, seal
 
     source = open_project(model)
-    reason = source.state.classifier.sealing.reason
+    reason = source.state.classifier.scorer.sealing.reason
     sealed = Project.create(out, seal(source.state), precision="half" if half else "single")
     facts: dict[str, Any] = {
         "model": str(sealed.path),

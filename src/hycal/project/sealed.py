@@ -16,6 +16,7 @@ from hycal.project.examples import ClassExamples, Example
 from hycal.project.labels import Target, check_class_name, own_labels, split_label
 from hycal.project.state import State
 from hycal.state.sealed import SealedRecords, refuse
+from hycal.state.sealed_views import SealedViews
 from hycal.validation import Floats, Label, check_one_kind, normal_name
 
 _KEEPS = {
@@ -37,11 +38,24 @@ def describe(state: State) -> str:
         return "no"
     exposed = len(exposed_classes(records))
     few = f"; images of {exposed:,} of {len(records.labels):,} classes could be computed from that" if exposed else ""
-    return f"{_KEEPS[records.keeps]}{few}"
+    tables = _tables(records)
+    several = f", in each of {len(tables)} views" if len(tables) > 1 else ""
+    return f"{_KEEPS[tables[0].keeps]}{several}{few}"
 
 
 def exposed_classes(records: SealedRecords) -> list[Label]:
-    """Return the classes whose embeddings can be computed from what is kept, since they are so few.
+    """Return the classes whose embeddings in any view can be computed from what is kept, since they are so few."""
+    return sorted({label for table in _tables(records) for label in _exposed(table)})
+
+
+def _tables(records: SealedRecords) -> list[SealedRecords]:
+    """Return the table of each view; that of a model of one encoder alone."""
+    views = records.views if isinstance(records, SealedViews) else (records,)
+    return [table for table in views if table is not None]
+
+
+def _exposed(records: SealedRecords) -> set[Label]:
+    """Return the classes whose embeddings can be computed from one table.
 
     The mean of one image is the image. N unit rows of v degrees of freedom are known but for a rotation of v
     dimensions, which has v (v - 1)/2 angles, and their lengths are N equations.
@@ -56,7 +70,7 @@ def exposed_classes(records: SealedRecords) -> list[Label]:
         v = N - len(members)
         if v * (v - 1) / 2 <= N and v <= records.width:
             single |= set(members)
-    return sorted(single)
+    return single
 
 
 def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Change:

@@ -18,7 +18,7 @@ from typing import Any
 from hycal.base import IncrementalClassifier
 from hycal.project.examples import ClassExamples, Example, Space
 from hycal.state.records import Records
-from hycal.state.sealed import refuse, shared_bytes
+from hycal.state.sealed import SealedRecords, refuse
 from hycal.validation import Label
 
 UNDO_DEPTH = 20
@@ -232,8 +232,9 @@ class State:
         digest = hashlib.sha256(json.dumps(head, sort_keys=True, ensure_ascii=False).encode())
         for label in self.labels:
             digest.update(b"\n" + json.dumps(label, ensure_ascii=False).encode() + b"\n" + self.classes[label].digest)
-        for part in shared_bytes(classifier.records_):
-            digest.update(part)
+        if isinstance(classifier.records_, SealedRecords):
+            for part in classifier.records_.shared_bytes():
+                digest.update(part)
         return digest.hexdigest()
 
     @property

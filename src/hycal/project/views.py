@@ -25,6 +25,7 @@ from hycal.project.methods import make_method
 from hycal.project.state import State
 from hycal.state.records import Records
 from hycal.state.sealed import refuse
+from hycal.state.sealed_views import SealedViews
 from hycal.validation import Floats, Label
 
 
@@ -42,10 +43,18 @@ def views_of(state: State) -> list[ViewSummary]:
     """Return the views of a model; the one encoder of a model without views counts as one."""
     found = []
     for number, (part, columns) in enumerate(zip(state.space.parts, state.space.columns, strict=True)):
-        lacking = sum(not example.row[columns].any() for example in state.examples)
+        lacking = _lacking(state, columns)
         texts = sum(class_.text is not None and bool(class_.text[columns].any()) for class_ in state.classes.values())
         found.append(ViewSummary(part, lacking, texts, _weights(state, number)))
     return found
+
+
+def _lacking(state: State, columns: slice) -> int:
+    """Return how many learned images lack the view of these columns; of a sealed model, as it counts them."""
+    records = state.classifier.records_
+    if isinstance(records, SealedViews):
+        return state.n_images - sum(record.count for record in records.view(columns).ordered)
+    return sum(not example.row[columns].any() for example in state.examples)
 
 
 def _weights(state: State, number: int) -> dict[str, float]:
@@ -125,7 +134,7 @@ def add_view(
 def drop_view(state: State, name: str) -> Change:
     """Return the project without a view: the model that never had it."""
     if state.sealed:
-        refuse("lose a view: it has no images")
+        refuse("lose a view: its weights and its calibration were fitted to images in all views")
     at, parts = _place(state, name), state.space.parts
     if at is None or state.space.views is None:
         listed = " and ".join(filter(None, (part.name for part in parts))) or "unnamed"

@@ -59,8 +59,8 @@ class ClassRecord:
         if part.start not in known:
             rows = self.samples.rows[:, part]
             has = rows.any(axis=1)
-            text = None if self.text is None or not self.text[part].any() else self.text[part]
-            known[part.start] = ClassRecord(ClassSamples(rows if has.all() else rows[has]), self.domain, text)
+            samples = ClassSamples(rows if has.all() else rows[has])
+            known[part.start] = ClassRecord(samples, self.domain, text_in(self.text, part))
         return known[part.start]
 
 
@@ -283,6 +283,11 @@ def grown(label: Label, old: ClassRecord | None, samples: Floats, step: Step) ->
             "Use one prompt and one text encoder throughout, or forget the class and learn it again."
         )
     return ClassRecord(old.samples.add(samples), domain, text if old.text is None else old.text)
+
+
+def text_in(text: Floats | None, part: slice) -> Floats | None:
+    """Return the text of a class in one view; None if it has none there."""
+    return None if text is None or not text[part].any() else text[part]
 
 
 def _listed(labels: Sequence[Label], most: int = 5) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
-from typing import Any, Never
+from typing import Any, Never, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,7 @@ class SealedRecords(Records):
     @classmethod
     def of(
         cls, records: Records, rows_of: RowsOf, keeps: str, group_of: Mapping[Label, str], own: Iterable[str] = ()
-    ) -> SealedRecords:
+    ) -> Self:
         """Return the moments of `records`; the classes of the groups in `own` keep scatters of their own."""
         first = records.ordered[0]
         nothing = Spread.of(rows_of(first.samples.rows, first.text).shape[1])
@@ -104,12 +104,24 @@ class SealedRecords(Records):
         """Bytes of state."""
         return sum(record.nbytes for record in self.ordered) + sum(each.factor.nbytes for each in self.spreads.values())
 
+    def shared_bytes(self) -> Iterator[bytes]:
+        """Yield what the table has beside its classes, for a hash."""
+        for key, spread in sorted(self.spreads.items()):
+            yield f"{key}\n{spread.freedom}\n".encode() + spread.factor.tobytes()
+        for name, numbers in sorted({**self.weights, **self.numbers}.items()):
+            yield f"{name}\n".encode() + np.asarray(numbers, np.float64).tobytes()
+
     # Changes
 
-    def learn_rows(self, step: Step, rows_of: RowsOf) -> SealedRecords:
+    def learn_rows(self, step: Step, rows_of: RowsOf) -> Self:
         """Return the table with `step` learned; `rows_of` makes the method's rows of embeddings."""
         self._check_kind(step.samples)
-        classes = {label: (samples, self._grown(label, step)) for label, samples in step.samples.items()}
+        return self.learn_classes(
+            {label: (samples, self._grown(label, step)) for label, samples in step.samples.items()}, rows_of
+        )
+
+    def learn_classes(self, classes: Mapping[Label, tuple[Floats, ClassRecord]], rows_of: RowsOf) -> Self:
+        """Return the table with samples of new or known classes, each with its domain and its text from now on."""
         new = {label: self._group_for(*of) for label, of in classes.items() if label not in self.group_of}
         fresh = set(new.values()) - set(self.keys) if self.keeps == "groups" else set[str]()
         samples, record = next(iter(classes.values()))
@@ -117,7 +129,7 @@ class SealedRecords(Records):
         table = replace(self, group_of={**self.group_of, **new}, spreads={**self.spreads, **nothing})
         return table._absorbed(classes, rows_of)
 
-    def merge(self, other: Records) -> SealedRecords:
+    def merge(self, other: Records) -> Self:
         """Return the table of both models' moments; calibration and other fitted numbers stay those of this one."""
         if not isinstance(other, SealedRecords) or other.keeps != self.keeps:
             refuse("be merged with the samples of a model that is not sealed in the same way")
@@ -147,7 +159,7 @@ class SealedRecords(Records):
             Scatters(table.spreads),
         )
 
-    def forget(self, labels: Iterable[Label]) -> SealedRecords:
+    def forget(self, labels: Iterable[Label]) -> Self:
         """Return the table without `labels`; a group without classes is gone."""
         kept = super().forget(labels).by_label
         group_of = {label: self.group_of[label] for label in kept}
@@ -156,7 +168,7 @@ class SealedRecords(Records):
         weights = {key: each for key, each in self.weights.items() if key in left}
         return replace(self, by_label=kept, group_of=group_of, spreads=spreads, weights=weights)
 
-    def rename(self, names: Mapping[Label, Label], domains: Mapping[Label, str]) -> SealedRecords:
+    def rename(self, names: Mapping[Label, Label], domains: Mapping[Label, str]) -> Self:
         """Return the table with new labels, and new names of domains by old label.
 
         A group whose domain got a new name follows it; a class that moves to another domain stays in its group.
@@ -185,7 +197,7 @@ class SealedRecords(Records):
         nothing = np.empty((0, self.width if self.by_label else 0), np.float32)
         return replace(grown(label, self.by_label.get(label), nothing, step), moments=None)
 
-    def _absorbed(self, classes: Mapping[Label, tuple[Floats, ClassRecord]], rows_of: RowsOf) -> SealedRecords:
+    def _absorbed(self, classes: Mapping[Label, tuple[Floats, ClassRecord]], rows_of: RowsOf) -> Self:
         """Return the table with samples added to classes, which have their domain and their text."""
         changed, added = {}, Scatters(self.spreads)
         for label, (samples, record) in classes.items():
@@ -196,7 +208,7 @@ class SealedRecords(Records):
             changed[label] = Moments.of(samples, rows, own), record
         return self._joined(changed, added)
 
-    def _joined(self, changed: Mapping[Label, tuple[Moments, ClassRecord]], added: Scatters) -> SealedRecords:
+    def _joined(self, changed: Mapping[Label, tuple[Moments, ClassRecord]], added: Scatters) -> Self:
         """Return the table with moments added to classes, and scatters to groups."""
         by_label = dict(self.by_label)
         for label, (moments, record) in changed.items():
@@ -221,7 +233,7 @@ class SealedRecords(Records):
         centre = samples.mean(axis=0)
         return self.group_of[min(sorted(found), key=lambda label: _distance(self.by_label[label].mean, centre))]
 
-    def _with_keys_of(self, other: SealedRecords) -> SealedRecords:
+    def _with_keys_of(self, other: SealedRecords) -> Self:
         """Return the table with the keys that its groups have in `other`: those of a class that both know.
 
         A group that was found, and is another one than that of the same key in `other`, gets a number of its own.
@@ -251,7 +263,7 @@ class SealedRecords(Records):
         own = [moments for label, moments in zip(self.labels, self.moments, strict=True) if self.group_of[label] == key]
         return Spread(sum(part.count - 1 for part in own), np.concatenate([part.factor for part in own]))
 
-    def _shared(self, key: str) -> SealedRecords:
+    def _shared(self, key: str) -> Self:
         """Return the table with one scatter for all classes of a group."""
         if key in self.spreads or self.keeps != "groups":
             return self
@@ -294,15 +306,6 @@ def refuse(what: str) -> Never:
         f"This model is sealed: it has no embeddings of single images, so it cannot {what}. Nothing was changed. Use "
         "the model that it was sealed from."
     )
-
-
-def shared_bytes(records: Records) -> Iterator[bytes]:
-    """Yield what a sealed table has beside its classes, for a hash; nothing of one that is not sealed."""
-    if isinstance(records, SealedRecords):
-        for key, spread in sorted(records.spreads.items()):
-            yield f"{key}\n{spread.freedom}\n".encode() + spread.factor.tobytes()
-        for name, numbers in sorted({**records.weights, **records.numbers}.items()):
-            yield f"{name}\n".encode() + np.asarray(numbers, np.float64).tobytes()
 
 
 def found_key(domain: str, number: int) -> str:

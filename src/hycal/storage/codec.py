@@ -68,7 +68,7 @@ def records_of(content: Content, views: Sequence[int] | None = None) -> Records:
     own_texts = [next(next_text) if marked else None for marked in has_text.tolist()]
     if "sealed" in manifest:
         expect(not len(samples), "no samples in a sealed model")
-        table = sealed_records(content, labels, domains, own_texts)
+        table = sealed_records(content, labels, domains, own_texts, views)
         expect(table.width == samples.shape[1], "means of embeddings as wide as the samples were")
         return table
     expect(bool(np.all((counts >= 0) & (counts <= len(samples)))), "counts between none and all of the samples")

@@ -30,8 +30,10 @@ class ViewFamiliarity:
     held_out: Doubles  # (n,): familiarity of these samples, sorted
 
     @classmethod
-    def of(cls, models: ViewModels) -> ViewFamiliarity:
+    def of(cls, models: ViewModels, *, most: float = 1.0) -> ViewFamiliarity:
         """Measure held-out samples in each view; near-duplicates, by all views together, count once.
+
+        `most` is the largest share that covariances may have: 0 where only means are kept.
 
         A view that has texts and no samples measures nothing. One sample alone has no deviation: none is held out then.
         """
@@ -46,7 +48,7 @@ class ViewFamiliarity:
         known, found = [], np.zeros(len(chosen.rows))
         for part, table, weight in zip(parts, tables, weights / weights.sum(), strict=True):
             places = np.cumsum(records.stacked()[:, part].any(axis=1)) - 1
-            one, own = Familiarity.fitted(table.seen, Selection.of(table.seen, places[chosen.rows]))
+            one, own = Familiarity.fitted(table.seen, Selection.of(table.seen, places[chosen.rows]), most=most)
             known.append(one)
             found += weight * own
         deviation = max(float(found.std(ddof=1)), _LEAST_SPREAD) if len(found) > 1 else 1.0

@@ -7,6 +7,7 @@ the views are weighted by what they prove on samples that are left out: `hycal.v
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,13 +20,17 @@ from hycal.export.onnx_views import view_scores
 from hycal.parallel.threads import run_in_chunks
 from hycal.sealing import Sealing
 from hycal.state.records import Records
+from hycal.state.sealed import refuse
+from hycal.state.sealed_views import SealedViews
 from hycal.state.selection import Selection
 from hycal.state.snapshot import Snapshot
+from hycal.state.steps import Step
 from hycal.uncertainty.carried import familiarity_of
 from hycal.uncertainty.unknown import Familiarity
 from hycal.validation import Doubles, Floats, view_slices
 from hycal.views.familiarity import ViewFamiliarity, view_familiarity_of
 from hycal.views.models import View, ViewModels, fit_models, leave_out_quickly
+from hycal.views.sealed import check_view_weights, models_in, seal_views, view_familiarity_in
 from hycal.views.weights import DomainColumns
 
 if TYPE_CHECKING:
@@ -85,11 +90,9 @@ class ViewScorer:
 
     @property
     def sealing(self) -> Sealing:
-        """A model of views cannot be sealed yet."""
-        return Sealing(
-            reason="it has several views, each of which would have to be sealed on its own (`hycal views MODEL --drop "
-            "ENCODER` leaves one)"
-        )
+        """What a sealed model keeps of each view: the same as of one."""
+        sealing: Sealing = self.method.sealing
+        return sealing
 
     def with_parameters(self, **changes: Any) -> ViewScorer:
         """Return the same of other parameters."""
@@ -136,9 +139,42 @@ class ViewScorer:
         if not table.by_label:
             return None
         same = old is not None and old.method.get_params() == method.get_params()
-        value = method.derive(table, old.value if same and old is not None else None)
+        value, known = method.derived(table, old.value if same and old is not None else None)
         columns = np.array([records.column_of[label] for label in table.labels], dtype=np.intp)
-        return View(part, method, table, columns, value)
+        temperature = known["calibration"].result.temperature if known else 1.0
+        return View(part, method, table, columns, value, temperature)
+
+    # Sealing
+
+    def sealed_table(self, snapshot: Snapshot) -> SealedViews:
+        """Return what is kept of a snapshot."""
+        return seal_views(self, snapshot, self.model.get_params(deep=False))
+
+    def derive_sealed(self, table: SealedViews) -> ViewModels:
+        """Return the models of all views, from moments, with the weights that are kept."""
+        return models_in(table, tuple(self._view(table, part, None) for part in self.parts))
+
+    def kept_familiarity(self, value: ViewModels, table: SealedViews) -> ViewFamiliarity:
+        """Return the measure of how well queries fit the classes, as a snapshot has it."""
+        return view_familiarity_in(value, table)
+
+    def learned_moments(self, table: SealedViews, step: Step) -> SealedViews:
+        """Return a sealed table with `step` learned."""
+        methods = [self._part(table, part)[0] for part in self.parts]
+        learned = table.learn_views(step, [method.seal_rows for method in methods])
+        for part, method in zip(self.parts, methods, strict=True):
+            if self._part(learned, part)[0].get_params() != method.get_params():
+                refuse("use texts in a view that had none")
+        return learned
+
+    def adopted(self, table: SealedViews) -> SealedViews:
+        """Return a sealed table of a file as one of this method, with its parameters; refuse one that it never made."""
+        check_view_weights(table)
+        parts = (self._part(table, part) for part in self.parts)
+        views = tuple(method.adopted(own) if own.by_label else None for method, own in parts)
+        return replace(table, views=views, parameters=self.model.get_params(deep=False))
+
+    # Answers
 
     def score_rows(self, derived: ViewModels, X: Floats, columns: npt.NDArray[np.intp] | None) -> Floats:
         """Return the log posterior of every class."""
