@@ -27,6 +27,7 @@ from hycal.project.changes import correct, rename
 from hycal.project.journal import change_of
 from hycal.project.labels import find
 from hycal.project.reversals import undo
+from hycal.project.sealed import seal
 
 WIDTH = 3
 _ROWS = np.eye(WIDTH, dtype=np.float32)
@@ -47,6 +48,18 @@ def _write_model(path: Path) -> None:
     project.learn([Arrival("pets/cat", images[0]), Arrival("pets/dog", images[1])], texts)
     project.correct(images[2], "pets/dog")
     project.forget("pets/cat")
+
+
+def _write_sealed(path: Path) -> None:
+    """Two views, and a class that lacks the second."""
+    space = Space("tiny+tiny", "one+two", 2 * WIDTH, (WIDTH, WIDTH))
+    rows = np.hstack([_ROWS, _ROWS[::-1]])
+    rows[2, WIDTH:] = 0.0
+    images = [Example(row, bytes([number]) * 32, f"{number}.png", b"x") for number, row in enumerate(rows)]
+    opened = Project(path.with_name("opened.hycal"), empty_state(space, has_text=False))
+    labels = ("pets/cat", "pets/dog", "birds/owl")
+    opened.learn([Arrival(label, image) for label, image in zip(labels, images, strict=True)])
+    Project.create(path, seal(opened.state))
 
 
 def _features_npz(path: Path) -> None:
@@ -92,24 +105,34 @@ def model() -> bytes:
     return _made(_write_model)
 
 
+def sealed() -> bytes:
+    """A sealed project of two views."""
+    return _made(_write_sealed)
+
+
 def models() -> list[bytes]:
     """Model files."""
-    return [model()]
+    return [model(), sealed()]
 
 
 @cache
-def parts_of_a_model() -> tuple[str, dict[str, npt.NDArray[Any]]]:
-    """The manifest of a model, as text, and its tensors."""
-    content = model()
+def parts_of(make: Callable[[], bytes]) -> tuple[str, dict[str, npt.NDArray[Any]]]:
+    """The manifest of the model that `make` returns, as text, and its tensors."""
+    content = make()
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     tensors = load(content)
     del tensors["checksums"]
     return header["__metadata__"]["hycal"], tensors
 
 
-def manifests() -> list[bytes]:
-    """Manifests of the model above."""
-    return [parts_of_a_model()[0].encode()]
+def manifests(make: Callable[[], bytes]) -> list[bytes]:
+    """Manifests of a model."""
+    return [parts_of(make)[0].encode()]
+
+
+def sealed_numbers() -> list[bytes]:
+    """The numbers of the sealed model, one tensor after the other."""
+    return [b"".join(tensor.tobytes() for tensor in parts_of(sealed)[1].values())]
 
 
 @cache

@@ -91,11 +91,28 @@ def _model(content: bytes) -> None:
     _use(_placed("model.hycal", content))
 
 
-def _manifest(content: bytes) -> None:
+def _manifest(make: Callable[[], bytes]) -> Callable[[bytes], None]:
     """A sound body under a hostile manifest."""
-    _, tensors = seeds.parts_of_a_model()
+
+    def feed(content: bytes) -> None:
+        _, tensors = seeds.parts_of(make)
+        path = room() / "model.hycal"
+        model_file.write_parts(path, content.decode("utf-8", "replace"), tensors)
+        _use(path)
+
+    return feed
+
+
+def _sealed_numbers(content: bytes) -> None:
+    """Hostile numbers under a sound manifest and sound checksums; what the content lacks stays as it was."""
+    manifest, tensors = seeds.parts_of(seeds.sealed)
+    hostile, start = {}, 0
+    for name, tensor in tensors.items():
+        given = content[start : start + tensor.nbytes]
+        hostile[name] = np.frombuffer(given + tensor.tobytes()[len(given) :], tensor.dtype).reshape(tensor.shape)
+        start += tensor.nbytes
     path = room() / "model.hycal"
-    model_file.write_parts(path, content.decode("utf-8", "replace"), tensors)
+    model_file.write_parts(path, manifest, hostile)
     _use(path)
 
 
@@ -164,7 +181,9 @@ TARGETS = {
     target.name: target
     for target in (
         Target("model", _model, seeds.models),
-        Target("manifest", _manifest, seeds.manifests),
+        Target("manifest", _manifest(seeds.model), partial(seeds.manifests, seeds.model)),
+        Target("sealed-manifest", _manifest(seeds.sealed), partial(seeds.manifests, seeds.sealed)),
+        Target("sealed-numbers", _sealed_numbers, seeds.sealed_numbers),
         Target("journal", _journal, seeds.journal_frames),
         Target("csv", _list("list.csv"), seeds.csv_lists),
         Target("jsonl", _list("list.jsonl"), seeds.jsonl_lists),
