@@ -14,7 +14,7 @@ from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_en
 from hycal.algebra.hierarchy_kernel import MOST, KernelRegression, kernel_pays
 from hycal.algebra.hierarchy_posterior import KINDS, Posterior, Sources, Weights, count_evidence
 from hycal.state.records import Records
-from hycal.state.selection import Selection, spread, spread_rows
+from hycal.state.selection import Selection, spread
 from hycal.uncertainty.temperature import Penalty, classes_alike, fit_weights
 from hycal.validation import Doubles, Floats
 
@@ -93,7 +93,7 @@ def domain_weight(records: Records, everything: Selection, hierarchy: Hierarchy)
     """Return the weight that maximises the likelihood of the domains of held-out samples."""
     if len(hierarchy.domains) == 1:
         return _DOMAIN_WEIGHT
-    rows = [spread_rows(records, domain.columns, HELD_OUT_OF_DOMAIN) for domain in hierarchy.domains]
+    rows = [spread(records, domain.columns, HELD_OUT_OF_DOMAIN).rows for domain in hierarchy.domains]
     samples = everything.at(np.concatenate(rows))
     energies, own = held_out_energies(hierarchy, samples), hierarchy.domain_of[samples.own]
     return float(fit_weights(energies[None], own, Penalty(np.array([_DOMAIN_WEIGHT]), _PENALTY))[0])
