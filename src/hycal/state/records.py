@@ -285,6 +285,11 @@ def grown(label: Label, old: ClassRecord | None, samples: Floats, step: Step) ->
     return ClassRecord(old.samples.add(samples), domain, text if old.text is None else old.text)
 
 
+def texts_of(classes: Iterable[ClassRecord]) -> Doubles:
+    """Return the texts of classes, all of which have one, (C, d)."""
+    return np.stack([np.asarray(record.text, dtype=np.float64) for record in classes])
+
+
 def _listed(labels: Sequence[Label], most: int = 5) -> str:
     names = ", ".join(repr(label) for label in labels[:most])
     return names if len(labels) <= most else f"{names} and {len(labels) - most} more"
