@@ -28,7 +28,7 @@ def choose_parameters(method: Any, records: Records) -> dict[str, Any]:
 
     A parameter whose present value is as good as any other is left out, and so keeps its value.
     """
-    samples = spread(records, np.arange(len(records.counts)), _HELD_OUT)
+    samples = Selection.of(records, spread(records, np.arange(len(records.counts)), _HELD_OUT).rows)
     if not len(samples.rows) or len(records.counts) < 2:
         raise HyCalError(
             "Tuning holds samples out, which takes two classes and a second sample of one. Learn more images first."
