@@ -127,15 +127,12 @@ def _blocks(rows: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
         yield rows[start : start + _ROWS_AT_ONCE]
 
 
-def validation_errors(
-    H: Doubles, Y: Doubles, held_out: Doubles, targets: Doubles, ridges: Iterable[float], *, form: str = "smaller"
-) -> Doubles:
+def validation_errors(H: Doubles, Y: Doubles, held_out: Doubles, targets: Doubles, ridges: Iterable[float]) -> Doubles:
     """Return the mean squared error on held-out rows for every ridge, from one eigendecomposition.
 
-    H (n, M) and Y (n, C) are features and targets to fit, `held_out` and `targets` those to predict. `form` is "gram",
-    "dual", or the "smaller" of both.
+    H (n, M) and Y (n, C) are features and targets to fit, `held_out` and `targets` those to predict.
     """
-    dual = len(H) < H.shape[1] if form == "smaller" else form == "dual"
+    dual = len(H) < H.shape[1]
     matrix = gram_matrix(len(H), [H.T]) if dual else gram_matrix(H.shape[1], [H])
     lost = _ROUNDING * float(np.trace(matrix))
     e, V = eigh(matrix, lower=True, overwrite_a=True, check_finite=False)
