@@ -83,5 +83,4 @@ class Background:
         images = np.einsum("nd,nd->n", v @ self.quadratic, v)[:, None]
         squares = images + 2.0 * (v @ self.cross[chosen].T) + self.own[chosen]
         lines = (v @ self.linear)[:, None] + self.shift[chosen]
-        distances: Doubles = (squares / length**2 - 2.0 * lines / length).mean(axis=1) + self.base
-        return distances
+        return (squares / length**2 - 2.0 * lines / length).mean(axis=1) + self.base

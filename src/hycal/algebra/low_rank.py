@@ -54,8 +54,7 @@ class LowRank:
 
     def added_to(self, H: Doubles) -> Doubles:
         """Return H + U'sU."""
-        changed: Doubles = H + (self.rows.T * self.signs) @ self.rows
-        return changed
+        return H + (self.rows.T * self.signs) @ self.rows
 
     def of_inverse(self, inverse: Doubles) -> InverseChange:
         """Return the change of H^-1, given as `inverse`."""
@@ -68,8 +67,7 @@ class LowRank:
 
 def feature_mean(samples: ClassSamples, features: Callable[[Doubles], Doubles]) -> Doubles:
     """Return the mean of the features of the samples of a class."""
-    mean: Doubles = features(samples.rows.astype(np.float64)).mean(axis=0)
-    return mean
+    return features(samples.rows.astype(np.float64)).mean(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,5 +79,4 @@ class InverseChange:
 
     def of(self, inverse: Doubles) -> Doubles:
         """Return H'^-1."""
-        changed: Doubles = inverse - self.half.T @ (self.inner @ self.half)
-        return changed
+        return inverse - self.half.T @ (self.inner @ self.half)

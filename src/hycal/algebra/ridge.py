@@ -49,8 +49,7 @@ def with_ridge(matrix: Doubles, ridge: float) -> Doubles:
 def solve_ridge(matrix: Doubles, ridge: float, right: Doubles) -> Doubles:
     """Return (A + ridge I)^{-1} right, where `matrix` is A's lower triangle in Fortran order; overwrites `matrix`."""
     factor = cho_factor(with_ridge(matrix, ridge), lower=True, overwrite_a=True, check_finite=False)
-    solution: Doubles = cho_solve(factor, right, check_finite=False)
-    return solution
+    return cho_solve(factor, right, check_finite=False)
 
 
 def ridge_weights(features: Relu, X: Floats, Y: Doubles, ridge: float) -> Doubles:

@@ -56,8 +56,7 @@ def shot_weights(counts: npt.ArrayLike, alpha: float, beta: float) -> Doubles:
     above = np.asarray(counts, dtype=np.float64) - alpha
     if beta == 0:
         return np.heaviside(above, 0.5)
-    weights: Doubles = expit(above / beta)
-    return weights
+    return expit(above / beta)
 
 
 def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Floats:
@@ -128,8 +127,7 @@ def blend_levels(cosine: Floats, closeness: Floats, weights: Doubles) -> Floats:
     0.625
     """
     w = (weights if weights.ndim == 2 else weights[:, None]).astype(np.float32)
-    blended: Floats = w * closeness + (np.float32(1.0) - w) * cosine
-    return blended
+    return w * closeness + (np.float32(1.0) - w) * cosine
 
 
 def _at(weights: Doubles, places: tuple[npt.NDArray[np.intp], ...]) -> Doubles:

@@ -183,8 +183,7 @@ class APE(CacheClassifier, TextClassifier):
         def weights(rows: Floats, own: npt.NDArray[np.intp]) -> Doubles:
             explained = log_softmax(keys(rows.astype(np.float64)) @ targets.T)[np.arange(len(rows)), own]
             divergence = np.log2((1.0 + _TINY) / (np.exp(explained) + _TINY))
-            found: Doubles = self.alpha * np.exp(self.gamma * divergence)
-            return found
+            return self.alpha * np.exp(self.gamma * divergence)
 
         return weights
 

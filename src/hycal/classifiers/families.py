@@ -47,8 +47,7 @@ class LinearClassifier(IncrementalClassifier):
 
     def score_rows(self, derived: Any, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         """Return what the head says."""
-        scores: Doubles = derived(X, columns)
-        return scores
+        return derived(X, columns)
 
     def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
         """Add one matrix product and one sum."""

@@ -203,8 +203,7 @@ class KLDA(SealedOnFeatures):
     def score_rows(self, derived: list[Any], X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         """Return the scores of one draw, or the log of the mean probability of several."""
         if len(derived) == 1:
-            only: Doubles = derived[0](X, columns)
-            return only
+            return derived[0](X, columns)
         members = np.stack([log_softmax(head(X)) for head in derived])
         scores: Doubles = logsumexp(members, axis=0) - np.log(len(derived))
         return scores if columns is None else scores[:, columns]

@@ -194,8 +194,7 @@ def find_unknown(
     known = state.classifier.familiarity_ if familiarity is None else familiarity
     if not len(known.held_out):  # no class has two images that differ
         return [None] * len(rows)
-    found: list[bool] = rejected(known(state.classifier.check_queries(rows)), known.threshold(error)).tolist()
-    return found
+    return rejected(known(state.classifier.check_queries(rows)), known.threshold(error)).tolist()
 
 
 def class_map(state: State) -> dict[Label, tuple[float, float]]:
