@@ -29,11 +29,6 @@ HELD_OUT = 200  # samples of a domain that its weights are fitted on
 HELD_OUT_OF_DOMAIN = 40  # samples of a domain that the weight of domains is fitted on
 
 
-def members_of(hierarchy: Hierarchy, number: int, everything: Selection) -> Selection:
-    """Return the samples of one domain."""
-    return everything.at(np.flatnonzero(hierarchy.domain_of[everything.own] == number))
-
-
 def fitted_domain(
     records: Records, everything: Selection, hierarchy: Hierarchy, number: int, text: Floats | None, most: int = MOST
 ) -> tuple[Sources, Doubles]:
@@ -41,7 +36,8 @@ def fitted_domain(
     domain = hierarchy.domains[number]
     if not np.any(records.counts[domain.columns] > 1):
         return Sources(None, None, text), ONE_SHOT if text is None else ONE_SHOT_AND_TEXT
-    members, kernel, covariances = members_of(hierarchy, number, everything), None, None
+    members = everything.at(np.flatnonzero(hierarchy.domain_of[everything.own] == number))
+    kernel = covariances = None
     classes = np.searchsorted(domain.columns, members.own)
     if len(members.rows) <= most and kernel_pays(len(members.rows), len(domain.columns)):
         kernel = KernelRegression.fit(members.X, classes)
