@@ -159,10 +159,9 @@ def _per_class(domain: BenchDomain) -> list[int]:
 def read_manifest(path: Path) -> dict[str, Any] | None:
     """Return the manifest of a finished cell or of figure data, or None if there is no complete file."""
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())["manifest"]
+        return json.loads(path.read_bytes())["manifest"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return content
 
 
 def read_cell(path: Path) -> CellResult:
