@@ -124,13 +124,11 @@ def answer(
     classifier = state.classifier
     found = classifier.scorer.score_parts(queries) if why else None
     scores = classifier.decision_function(queries) if found is None else found.scores
-
-    def evidence(row: int, column: int) -> Evidence:
-        return _evidence(state, queries, row, column, found)
-
     return [
         tuple(
-            Candidate(state.labels[column], score, chance, evidence(row, column) if why else None)
+            Candidate(
+                state.labels[column], score, chance, _evidence(state, queries, row, column, found) if why else None
+            )
             for column, score, chance in ranked
         )
         for row, ranked in enumerate(Ranking.of(scores, top=top, calibration=_calibration(state, calibration)))
