@@ -49,8 +49,7 @@ def _serve(service: Service) -> tuple[uvicorn.Server, threading.Thread, str]:
 def _post(url: str, body: object) -> dict[str, dict[str, float]]:
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request) as answer:
-        found: dict[str, dict[str, float]] = json.load(answer)
-    return found
+        return json.load(answer)
 
 
 @dataclass

@@ -41,5 +41,4 @@ def blend(cosine: Floats, closeness: Floats, counts: list[int], alpha: float, be
     parts = [
         ndtr((s - s.mean(axis=1, keepdims=True)) / s.std(axis=1, ddof=1, keepdims=True)) for s in (cosine, closeness)
     ]
-    scores: Floats = (1 - weights) * parts[0] + weights * parts[1]
-    return scores
+    return (1 - weights) * parts[0] + weights * parts[1]

@@ -102,8 +102,7 @@ def answers(domain: EmbeddedDomain, *, shots: int, seed: int, method: str = "NCM
     rows = np.concatenate([random.permutation(pool)[:shots] for pool in pools])
     kind = METHODS.find(method)
     model = kind(**(kind.without_text or {})).fit(domain.train_x[rows], domain.train_y[rows])
-    found: npt.NDArray[np.int64] = model.predict(domain.test_x)
-    return found
+    return model.predict(domain.test_x)
 
 
 def show(encoded: Mapping[str, Mapping[str, EmbeddedDomain]], *, shots: int, draws: int, method: str) -> None:

@@ -57,15 +57,13 @@ def _without_evidence(place: int) -> Any:
             return fit_weights(evidence, own, penalty)
         rest = np.arange(len(evidence)) != place
         centre = penalty.centre * np.where(np.arange(len(evidence)) < 2, 2.0, 1.0)
-        weights: Doubles = rest * fit_weights(evidence * rest[:, None, None], own, Penalty(centre, penalty.strength))
-        return weights
+        return rest * fit_weights(evidence * rest[:, None, None], own, Penalty(centre, penalty.strength))
 
     return _replaced(fit_weights=fit)
 
 
 def _fixed(evidence: Doubles, own: Any, penalty: Penalty, *further: Any) -> Doubles:
-    centre: Doubles = penalty.centre.copy()
-    return centre
+    return penalty.centre.copy()
 
 
 @contextmanager

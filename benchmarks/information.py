@@ -26,8 +26,7 @@ NEIGHBOURS = 5
 def normal_scores(x: npt.ArrayLike) -> Doubles:
     """Return `x` mapped by rank to the quantiles of a Gaussian, column by column; equal values stay equal."""
     ranks = rankdata(np.asarray(x, np.float64), axis=0)
-    scores: Doubles = ndtri((ranks - 0.5) / len(ranks))
-    return scores
+    return ndtri((ranks - 0.5) / len(ranks))
 
 
 def with_label(label: npt.NDArray[np.bool_], *evidence: npt.ArrayLike) -> float:

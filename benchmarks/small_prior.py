@@ -57,8 +57,7 @@ class Scored:
     def chances(self, numbers: Doubles) -> Doubles:
         """Return the probabilities at T0."""
         T0 = np.exp(self.offset + self.features @ numbers)
-        chances: Doubles = (1.0 - self.floor) * softmax(self.scores / T0, axis=1) + self.floor / self.scores.shape[1]
-        return chances
+        return (1.0 - self.floor) * softmax(self.scores / T0, axis=1) + self.floor / self.scores.shape[1]
 
 
 def fitted(found: Sequence[Scored]) -> Doubles:
@@ -69,8 +68,7 @@ def fitted(found: Sequence[Scored]) -> Doubles:
             np.mean([np.mean(np.log(each.chances(numbers)[np.arange(len(each.own)), each.own])) for each in found])
         )
 
-    best: Doubles = minimize(loss, _START, method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-5}).x
-    return best
+    return minimize(loss, _START, method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-5}).x
 
 
 def error(found: Iterable[Scored], numbers: Mapping[str, Doubles]) -> float:

@@ -65,7 +65,6 @@ class Problem:
     domains: Mapping[str, str]
     text: Mapping[str, Floats]
     queries: Floats
-    answers: npt.NDArray[np.str_]
 
     @classmethod
     def drawn(cls, classes: int, shots: int, seed: int = 0) -> Problem:
@@ -85,7 +84,7 @@ class Problem:
             text[label] = _unit(_unit(mean[None]) + TEXT_NOISE * _unit(rng.normal(size=(1, len(mean)))))[0]
         labels = np.array(list(domains))
         asked = rng.permutation(classes)[:QUERIES]
-        return cls(np.concatenate(X), np.repeat(labels, shots), domains, text, np.stack(queries)[asked], labels[asked])
+        return cls(np.concatenate(X), np.repeat(labels, shots), domains, text, np.stack(queries)[asked])
 
     def confused(self, rng: np.random.Generator) -> tuple[int, int]:
         """Return an image, and one of another class of its domain: that is what corrections are about."""

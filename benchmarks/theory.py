@@ -84,15 +84,13 @@ def evidence(domains: Sequence[Domain], shots: int, seed: int, against: str, *, 
 
 
 def _drawn(allowed: npt.NDArray[np.bool_], rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    chosen: npt.NDArray[np.intp] = np.where(allowed, rng.random(allowed.shape), -1.0).argmax(axis=1)
-    return chosen
+    return np.where(allowed, rng.random(allowed.shape), -1.0).argmax(axis=1)
 
 
 def _rival(score: Doubles, true: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     masked = score.copy()
     masked[np.arange(len(true)), true] = -np.inf
-    best: npt.NDArray[np.intp] = masked.argmax(axis=1)
-    return best
+    return masked.argmax(axis=1)
 
 
 _WRONG: Mapping[str, Callable[..., npt.NDArray[np.intp]]] = {

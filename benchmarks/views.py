@@ -67,8 +67,7 @@ class Views:
 
     def _part(self, name: str, domain: str, split: str, seed: int) -> Floats:
         if name != NOISE:
-            rows: Floats = getattr(self.rows[name][domain], split)
-            return rows
+            return getattr(self.rows[name][domain], split)
         size = len(getattr(self.first[domain], split))
         rng = np.random.default_rng([seed, *domain.encode(), *split.encode()])
         return unit_rows(rng.normal(size=(size, _NOISE_WIDTH)))

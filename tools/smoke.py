@@ -62,8 +62,7 @@ def run(*command: str | Path, environment: Mapping[str, str]) -> str:
 def free_port() -> int:
     """Return a port that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
+        return free.getsockname()[1]
 
 
 def ask(port: int, path: str, body: bytes | None = None, kind: str = "application/json") -> tuple[int, bytes]:

@@ -52,8 +52,7 @@ class Served:
 def free_port() -> int:
     """Return a port of this machine that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
+        return free.getsockname()[1]
 
 
 @contextmanager

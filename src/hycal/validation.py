@@ -131,10 +131,9 @@ def _checked(X: npt.ArrayLike, owner: str) -> npt.NDArray[Any]:
     from sklearn.utils import check_array  # late: encoders and commands use this module and not scikit-learn
 
     try:
-        array: npt.NDArray[Any] = check_array(X, dtype=_FLOATS, estimator=owner, input_name="X")
+        return check_array(X, dtype=_FLOATS, estimator=owner, input_name="X")
     except ValueError as error:
         raise HyCalError(f"{error} Pass finite embeddings of shape (n, d), one row per image.") from None
-    return array
 
 
 def check_samples(X: npt.ArrayLike, *, width: int | None, owner: str, views: Sequence[int] | None = None) -> Floats:
@@ -165,10 +164,9 @@ def _one_column(y: Any, rows: int) -> npt.NDArray[Any]:
     from sklearn.utils import column_or_1d  # late: it takes 130 MB
 
     try:
-        array: npt.NDArray[Any] = column_or_1d(y, warn=True)
+        return column_or_1d(y, warn=True)
     except ValueError as error:
         raise HyCalError(f"{error} Expected one label per row of X, shape ({rows},).") from None
-    return array
 
 
 def check_expected(labels: Iterable[Label], expected: Iterable[object] | None) -> None:

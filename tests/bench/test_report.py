@@ -388,4 +388,4 @@ def figure_data(examples: dict[str, list[str]]) -> FigureData:
     right = np.array([[True, True, True], [True, False, True]])
     ranks = np.array([[1, 1], [1, 3]])
     counts = {"cosine mahalanobis dynamic": 1, "cosine dynamic": 1}
-    return FigureData("mine", "default", "CIL", 0, ("a",), {}, ones, ones, ranks, right, counts, examples, {})
+    return FigureData("mine", 0, ("a",), {}, ones, ones, ranks, right, counts, examples, {})

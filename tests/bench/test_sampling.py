@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hycal import HyCalError
-from hycal.bench.published import published_shots
 from hycal.bench.sampling import draw_samples, sample_csv, sample_hash
 from hycal.bench.settings import Setting, load_setting
+from tests.support.paper_copies import published_shots
 
 SETTING = load_setting("high-scale")
 

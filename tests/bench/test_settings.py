@@ -9,10 +9,11 @@ import pytest
 
 from hycal import HyCalError
 from hycal.bench.domains import load_domains
-from hycal.bench.published import published, published_shots
+from hycal.bench.published import published
 from hycal.bench.sampling import draw_samples
 from hycal.bench.settings import list_settings, load_setting, load_settings, read_setting
 from hycal.data import find_dataset, list_datasets
+from tests.support.paper_copies import published_shots
 
 PAPER = ("balanced", "cross-scale", "high-scale")
 SHUFFLES = {"I": 0, "II": 1, "III": 42, "IV": 1993}

@@ -13,11 +13,10 @@ import pytest
 
 import hycal.encoders
 from hycal.bench.domains import BenchDomain, read_domain
-from hycal.bench.published import published_shots
 from hycal.validation import Floats, unit_rows
 from tests.support.commands import hycal as run
 from tests.support.encoders import TinyEncoder
-from tests.support.paper_copies import CLASSES, write_copies
+from tests.support.paper_copies import CLASSES, published_shots, write_copies
 
 pytest.importorskip("h5py")
 

@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from hycal.algebra.fusion import pair_length
 from hycal.algebra.gaussians import GaussianOptions
-from hycal.state.records import ClassRecord
+from hycal.state.records import ClassRecord, texts_of
 from hycal.validation import Doubles, Floats
 
 
@@ -54,7 +54,7 @@ class Background:
     @classmethod
     def of(cls, records: Sequence[ClassRecord], options: GaussianOptions) -> Background | None:
         """Return the background of all samples in `records`, or None if there are none; every class has a text."""
-        texts = np.stack([np.asarray(record.text, dtype=np.float64) for record in records])
+        texts = texts_of(records)
         fusion, counts = options.fusion, [record.count for record in records]
         if not any(counts):
             return None
@@ -83,5 +83,4 @@ class Background:
         images = np.einsum("nd,nd->n", v @ self.quadratic, v)[:, None]
         squares = images + 2.0 * (v @ self.cross[chosen].T) + self.own[chosen]
         lines = (v @ self.linear)[:, None] + self.shift[chosen]
-        distances: Doubles = (squares / length**2 - 2.0 * lines / length).mean(axis=1) + self.base
-        return distances
+        return (squares / length**2 - 2.0 * lines / length).mean(axis=1) + self.base

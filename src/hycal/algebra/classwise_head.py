@@ -10,7 +10,7 @@ import numpy as np
 
 from hycal.algebra.features import Identity, LinearHead
 from hycal.state.changes import ChangedClass, Changes
-from hycal.state.records import ClassRecord, Records
+from hycal.state.records import ClassRecord, Records, texts_of
 from hycal.validation import Doubles
 
 #: The weights and biases of some classes.
@@ -49,7 +49,6 @@ def text_head(records: Records, scale: float, previous: Any = None) -> Classwise
     """Return CLIP's zero-shot classifier, scale x.t_c; every class must have a text."""
 
     def rows(classes: Sequence[ClassRecord]) -> tuple[Doubles, Doubles]:
-        texts = np.stack([np.asarray(record.text, dtype=np.float64) for record in classes])
-        return scale * texts, np.zeros(len(classes))
+        return scale * texts_of(classes), np.zeros(len(classes))
 
     return ClasswiseHead.of(records, rows, previous, lambda record: record.text)

@@ -76,8 +76,7 @@ class WithinClass:
         lines[at] -= b * x_P_g
         squares[at] += b * (b * g_P_g - 2.0 * g_P_mu[at])
         g_P_mu[at] -= b * g_P_g
-        scores: Doubles = lines + k * x_P_g[:, None] * g_P_mu - 0.5 * (squares + k * g_P_mu**2)
-        return scores
+        return lines + k * x_P_g[:, None] * g_P_mu - 0.5 * (squares + k * g_P_mu**2)
 
     def discriminant(self, features: Features, *, ridge: float, gain: float = 1.0) -> LinearHead:
         """Return the head with the weights gain P mu_c and the bias -gain mu_c'P mu_c/2."""

@@ -130,14 +130,12 @@ class SteppedDiscriminant:
     @cached_property
     def weights(self) -> Doubles:
         """gain P mu_c, (C, D)."""
-        weights: Doubles = self.gain * (self.means @ self.precision)
-        return weights
+        return self.gain * (self.means @ self.precision)
 
     @property
     def bias(self) -> Doubles:
         """-gain mu_c'P mu_c/2, (C,)."""
-        bias: Doubles = -0.5 * self.gain * self.squares
-        return bias
+        return -0.5 * self.gain * self.squares
 
     def __call__(self, X: Floats, columns: npt.NDArray[np.intp] | None = None) -> Doubles:
         """Return (n, C) scores, or those of the classes at `columns`."""
@@ -168,5 +166,4 @@ def _inverse(S: Doubles, ridge: float) -> Doubles:
     assert not failed, "the scatter plus a ridge is positive definite"
     inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
     lower = np.tril(inverse)
-    found: Doubles = lower + np.tril(inverse, -1).T
-    return found
+    return lower + np.tril(inverse, -1).T

@@ -39,8 +39,7 @@ class Fusion:
 
     def constant(self, x: Doubles, t: Doubles) -> Doubles:
         """Return t.text_part(x): the part of the inner product that does not depend on v."""
-        total: Doubles = np.sum(self.text_part(x) * t, axis=-1)
-        return total
+        return np.sum(self.text_part(x) * t, axis=-1)
 
     def extended(self, x: Doubles, t: Doubles) -> Doubles:
         """Return [image_part(x), constant(x, t)], the vector that is multiplied with [v, 1]."""

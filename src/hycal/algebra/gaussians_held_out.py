@@ -84,5 +84,4 @@ def _scaled_distances(y: Doubles, U: Doubles, length: Doubles, options: Gaussian
     p[:, 0] = -a / (K - 2) * K / (K - 1) / delta
     p[:, 1] = a * (K - 1) / (K - 2) * (1.0 - length) ** 2 / delta
     solved = np.linalg.solve(np.eye(2) + U_U * p[:, None, :], U_y[:, :, None])[:, :, 0]
-    distances: Doubles = y_y - np.sum(U_y * p * solved, axis=1)
-    return distances
+    return y_y - np.sum(U_y * p * solved, axis=1)

@@ -61,8 +61,7 @@ class Prior:
     def posterior(self, offsets: Reals, counts: npt.NDArray[np.int64]) -> Reals:
         """Return posterior means minus m_g from plain means minus m_g, for classes of `counts` samples."""
         Kb = counts[:, None] * self.between
-        shrunk: Reals = ((offsets @ self.to_basis) * (Kb / (Kb + 1.0))) @ self.from_basis
-        return shrunk
+        return ((offsets @ self.to_basis) * (Kb / (Kb + 1.0))) @ self.from_basis
 
     def in_float32(self) -> Prior:
         """Return the same prior with its basis in float32, for scoring."""

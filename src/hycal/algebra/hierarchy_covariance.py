@@ -99,8 +99,7 @@ class ClassCovariances:
 
     @staticmethod
     def _evidence(Q: Doubles, log_dets: Doubles) -> Floats:
-        evidence: Floats = (-0.5 * (Q + log_dets)).astype(np.float32)
-        return evidence
+        return (-0.5 * (Q + log_dets)).astype(np.float32)
 
 
 def _form(mean: Doubles, deviations: Doubles, freedom: int, tau: float, variance: float) -> tuple[Quadratic, float]:

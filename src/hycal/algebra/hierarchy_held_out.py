@@ -109,8 +109,7 @@ def posterior_without(prior: Prior, whole: Reals, offsets: Reals, counts: npt.ND
     change = np.einsum("n,ij->nij", prior.freedom / counts, np.diag([-1.0, 1.0]))
     coefficients = np.linalg.solve(U_R_U + change, U_R_U[:, :, 1:]).astype(U.dtype)
     shrunk = U[:, 1] * (1.0 - R) + R * (coefficients.transpose(0, 2, 1) @ U)[:, 0]
-    posterior: Reals = shrunk @ prior.from_basis
-    return posterior
+    return shrunk @ prior.from_basis
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +137,7 @@ class HeldOutEvidence:
         """Return q, (n,)."""
         product, d = self.product, self.Z.shape[1]
         log_det = self.domain.log_det - 0.5 * (d * np.log(product.scale) - np.log(product.left))
-        density: Reals = -0.5 * product.pairs(self.Z, self.Z) - log_det
-        return density
+        return -0.5 * product.pairs(self.Z, self.Z) - log_det
 
     def distance(self) -> Reals:
         """Return the evidence by distance, (n, C_g)."""
@@ -184,8 +182,7 @@ class InnerProduct:
     def pairs(self, Y: Reals, Z: Reals) -> Reals:
         """Return the product of each row of Y with the same row of Z, (n,)."""
         g_y_g_z = np.einsum("nd,nd->n", self.g, Y) * np.einsum("nd,nd->n", self.g, Z)
-        product: Reals = self.scale * (np.einsum("nd,nd->n", Y, Z) + self.k * g_y_g_z)
-        return product
+        return self.scale * (np.einsum("nd,nd->n", Y, Z) + self.k * g_y_g_z)
 
     def with_rows(self, Z: Reals, M: Reals) -> tuple[Reals, Reals]:
         """Return the products of each row of Z with all rows of M, and of the rows of M with themselves, (n, C) each.

@@ -106,8 +106,7 @@ class KernelRegression:
 
 def class_ridges(counts: npt.NDArray[np.intp]) -> Floats:
     """Return the ridge of a sample of each class."""
-    ridges: Floats = (RIDGE * counts / counts.mean()).astype(np.float32)
-    return ridges
+    return (RIDGE * counts / counts.mean()).astype(np.float32)
 
 
 def _kernel(X: Floats, samples: Floats, variance: float) -> Floats:

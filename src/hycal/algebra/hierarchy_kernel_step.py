@@ -91,8 +91,7 @@ class SteppedKernel:
         """Return (c(U, U) + R)^-1, (m, m)."""
         inner = (self.base.between(self.rows, self.rows) - self.base.kernel(self.rows) @ self.solved).astype(np.float64)
         inner.flat[:: len(inner) + 1] += self.ridges
-        inverse: Doubles = np.linalg.inv(inner).astype(np.float64)
-        return inverse
+        return np.linalg.inv(inner).astype(np.float64)
 
     @cached_property
     def _coefficients(self) -> Floats:
@@ -100,8 +99,7 @@ class SteppedKernel:
         targets = np.zeros((len(self.rows), len(self.source)))
         known = np.flatnonzero(self.own >= 0)
         targets[known, self.own[known]] = 1.0
-        found: Floats = (self._inner @ (targets - self._before(self.base.kernel(self.rows)))).astype(np.float32)
-        return found
+        return (self._inner @ (targets - self._before(self.base.kernel(self.rows)))).astype(np.float32)
 
     def without_each(self, X: Floats, own: npt.NDArray[np.intp]) -> Floats:
         """Return f' of learned samples of the classes `own`, each without itself, (n, C_g)."""
@@ -128,5 +126,4 @@ class SteppedKernel:
         """Return f' of queries, (n, C_g)."""
         kernel = self.base.kernel(X)
         change = self.base.between(X, self.rows) - kernel @ self.solved
-        f: Floats = (self._before(kernel) + change @ self._coefficients).astype(np.float32)
-        return f
+        return (self._before(kernel) + change @ self._coefficients).astype(np.float32)

@@ -1,6 +1,6 @@
 """Changes of low rank: of the scatter within classes, and of the inverse of a matrix to which such a change is added.
 
-H' = H + U'sU        H'^-1 = H^-1 - H^-1 U'(s + U H^-1 U')^-1 U H^-1        |H'| = |H| |s + U H^-1 U'| |s|
+H' = H + U'sU        H'^-1 = H^-1 - H^-1 U'(s + U H^-1 U')^-1 U H^-1
 
 symbol   shape    meaning
 U        (k, d)   rows that are added or subtracted
@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hycal.state.changes import ChangedClass
 from hycal.state.samples import ClassSamples
@@ -54,13 +52,9 @@ class LowRank:
                 signs.append(-np.ones(1))
         return cls(np.concatenate(rows), np.concatenate(signs))
 
-    def __len__(self) -> int:
-        return len(self.signs)
-
     def added_to(self, H: Doubles) -> Doubles:
         """Return H + U'sU."""
-        changed: Doubles = H + (self.rows.T * self.signs) @ self.rows
-        return changed
+        return H + (self.rows.T * self.signs) @ self.rows
 
     def of_inverse(self, inverse: Doubles) -> InverseChange:
         """Return the change of H^-1, given as `inverse`."""
@@ -68,29 +62,21 @@ class LowRank:
         inner = half @ self.rows.T
         inner.flat[:: len(inner) + 1] += self.signs
         solved: Doubles = np.linalg.inv(inner).astype(np.float64)
-        return InverseChange(half, solved, float(np.linalg.slogdet(inner)[1]))
+        return InverseChange(half, solved)
 
 
 def feature_mean(samples: ClassSamples, features: Callable[[Doubles], Doubles]) -> Doubles:
     """Return the mean of the features of the samples of a class."""
-    mean: Doubles = features(samples.rows.astype(np.float64)).mean(axis=0)
-    return mean
+    return features(samples.rows.astype(np.float64)).mean(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class InverseChange:
-    """H'^-1 = H^-1 - V'GV with V = U H^-1, (k, d), and G, (k, k); log|H'| = log|H| + `log_det`."""
+    """H'^-1 = H^-1 - V'GV with V = U H^-1, (k, d), and G, (k, k)."""
 
     half: Doubles
     inner: Doubles
-    log_det: float
 
     def of(self, inverse: Doubles) -> Doubles:
         """Return H'^-1."""
-        changed: Doubles = inverse - self.half.T @ (self.inner @ self.half)
-        return changed
-
-    def squares(self, rows: npt.NDArray[np.floating[Any]]) -> Doubles:
-        """Return how much a'H^-1 a falls for each row a, (n,)."""
-        along = rows @ self.half.T.astype(rows.dtype)
-        return np.einsum("nk,nk->n", along @ self.inner, along, dtype=np.float64)
+        return inverse - self.half.T @ (self.inner @ self.half)

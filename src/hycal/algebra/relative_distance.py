@@ -93,8 +93,7 @@ class RelativeDistance:
     def _squares(self, X: Doubles) -> Doubles:
         """Return the squared distance of each query to each class, (n, C)."""
         P_mu, mu_P_mu = self._mean_products
-        squares: Doubles = np.einsum("nd,nd->n", X @ self.P, X)[:, None] - 2.0 * X @ P_mu.T + mu_P_mu
-        return squares
+        return np.einsum("nd,nd->n", X @ self.P, X)[:, None] - 2.0 * X @ P_mu.T + mu_P_mu
 
     @cached_property
     def _mean_products(self) -> tuple[Doubles, Doubles]:

@@ -49,8 +49,7 @@ def with_ridge(matrix: Doubles, ridge: float) -> Doubles:
 def solve_ridge(matrix: Doubles, ridge: float, right: Doubles) -> Doubles:
     """Return (A + ridge I)^{-1} right, where `matrix` is A's lower triangle in Fortran order; overwrites `matrix`."""
     factor = cho_factor(with_ridge(matrix, ridge), lower=True, overwrite_a=True, check_finite=False)
-    solution: Doubles = cho_solve(factor, right, check_finite=False)
-    return solution
+    return cho_solve(factor, right, check_finite=False)
 
 
 def ridge_weights(features: Relu, X: Floats, Y: Doubles, ridge: float) -> Doubles:
@@ -127,15 +126,12 @@ def _blocks(rows: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
         yield rows[start : start + _ROWS_AT_ONCE]
 
 
-def validation_errors(
-    H: Doubles, Y: Doubles, held_out: Doubles, targets: Doubles, ridges: Iterable[float], *, form: str = "smaller"
-) -> Doubles:
+def validation_errors(H: Doubles, Y: Doubles, held_out: Doubles, targets: Doubles, ridges: Iterable[float]) -> Doubles:
     """Return the mean squared error on held-out rows for every ridge, from one eigendecomposition.
 
-    H (n, M) and Y (n, C) are features and targets to fit, `held_out` and `targets` those to predict. `form` is "gram",
-    "dual", or the "smaller" of both.
+    H (n, M) and Y (n, C) are features and targets to fit, `held_out` and `targets` those to predict.
     """
-    dual = len(H) < H.shape[1] if form == "smaller" else form == "dual"
+    dual = len(H) < H.shape[1]
     matrix = gram_matrix(len(H), [H.T]) if dual else gram_matrix(H.shape[1], [H])
     lost = _ROUNDING * float(np.trace(matrix))
     e, V = eigh(matrix, lower=True, overwrite_a=True, check_finite=False)

@@ -52,8 +52,7 @@ class Factorised:
 
     def solve(self, right: Doubles) -> Doubles:
         """Return A^-1 right."""
-        solution: Doubles = cho_solve((self.factor, True), right, check_finite=False)
-        return solution
+        return cho_solve((self.factor, True), right, check_finite=False)
 
 
 @dataclass(frozen=True, eq=False)

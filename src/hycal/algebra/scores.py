@@ -56,8 +56,7 @@ def shot_weights(counts: npt.ArrayLike, alpha: float, beta: float) -> Doubles:
     above = np.asarray(counts, dtype=np.float64) - alpha
     if beta == 0:
         return np.heaviside(above, 0.5)
-    weights: Doubles = expit(above / beta)
-    return weights
+    return expit(above / beta)
 
 
 def blend_log_odds(z_cosine: Floats, z_distance: Floats, weights: Doubles) -> Floats:
@@ -100,7 +99,8 @@ def _blend_block(z_cosine: Floats, z_distance: Floats, weights: Doubles, log_odd
         p += q
         a /= p
         np.log(a, out=log_odds)
-    log_odds[deep] = _deep_log_odds(z_cosine[deep], z_distance[deep], _at(weights, deep))
+    of_deep = np.broadcast_to(weights, z_cosine.shape)[deep]
+    log_odds[deep] = _deep_log_odds(z_cosine[deep], z_distance[deep], of_deep)
 
 
 def blend_measures(cosines: Floats, closeness: Floats, weights: Doubles) -> Floats:
@@ -128,12 +128,7 @@ def blend_levels(cosine: Floats, closeness: Floats, weights: Doubles) -> Floats:
     0.625
     """
     w = (weights if weights.ndim == 2 else weights[:, None]).astype(np.float32)
-    blended: Floats = w * closeness + (np.float32(1.0) - w) * cosine
-    return blended
-
-
-def _at(weights: Doubles, places: tuple[npt.NDArray[np.intp], ...]) -> Doubles:
-    return weights[places[0], places[1] if weights.shape[1] > 1 else 0]
+    return w * closeness + (np.float32(1.0) - w) * cosine
 
 
 def _odds_of_phi(z: Floats, name: str) -> tuple[Floats, Floats]:

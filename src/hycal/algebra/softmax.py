@@ -34,5 +34,4 @@ def log_softmax(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def log_sum_exp(scores: Doubles) -> Doubles:
     """Return log sum exp(score) over the classes, (n,)."""
     highest = scores.max(axis=1)
-    total: Doubles = highest + np.log(np.exp(scores - highest[:, None]).sum(axis=1))
-    return total
+    return highest + np.log(np.exp(scores - highest[:, None]).sum(axis=1))

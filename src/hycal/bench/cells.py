@@ -153,17 +153,15 @@ def encode(
 
 
 def _per_class(domain: BenchDomain) -> list[int]:
-    counts: list[int] = np.bincount(domain.test_y, minlength=len(domain.class_names)).tolist()
-    return counts
+    return np.bincount(domain.test_y, minlength=len(domain.class_names)).tolist()
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:
     """Return the manifest of a finished cell or of figure data, or None if there is no complete file."""
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())["manifest"]
+        return json.loads(path.read_bytes())["manifest"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return content
 
 
 def read_cell(path: Path) -> CellResult:
@@ -216,5 +214,4 @@ def unpack_hits(packed: str, asked: int) -> npt.NDArray[np.bool_]:
 
 def _percent(counts: Any) -> Doubles:
     """Return 100 times the counts, None as NaN."""
-    percent: Doubles = 100.0 * np.array(counts, dtype=object).astype(np.float64)
-    return percent
+    return 100.0 * np.array(counts, dtype=object).astype(np.float64)

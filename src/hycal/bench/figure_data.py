@@ -51,8 +51,6 @@ class FigureData:
     """The content of a file of figure data."""
 
     setting: str
-    order: str
-    protocol: str
     seed: int
     domains: tuple[str, ...]
     maps: Mapping[str, Projection]  # by the method whose space is projected
@@ -147,8 +145,6 @@ def read_figure_data(path: Path) -> FigureData:
         about = document["manifest"]
         return FigureData(
             setting=about["setting"],
-            order=about["order"],
-            protocol=about["protocol"],
             seed=about["seed"],
             domains=tuple(about["domains"]),
             maps={

@@ -99,8 +99,7 @@ def scarcity_weights(K: npt.ArrayLike) -> Doubles:
     counts = np.asarray(K, dtype=np.float64)
     if counts.ndim != 1 or not counts.size or not (counts > 0).all():
         raise HyCalError(f"The sample counts of the domains are {counts.tolist()}; expected positive numbers.")
-    weights: Doubles = counts**-0.5 / (counts**-0.5).sum()
-    return weights
+    return counts**-0.5 / (counts**-0.5).sum()
 
 
 def s_adapt(A: npt.ArrayLike, K: npt.ArrayLike, Z: npt.ArrayLike) -> float:

@@ -174,8 +174,7 @@ class _Answers:
 
     def chances(self, calibration: Calibration) -> Doubles:
         """Return the probability of each answer."""
-        highest: Doubles = calibration.probabilities(self.scores).max(axis=1)
-        return highest
+        return calibration.probabilities(self.scores).max(axis=1)
 
 
 def _hits(answers: Sequence[_Answers], domains: Sequence[BenchDomain]) -> list[npt.NDArray[np.bool_]]:

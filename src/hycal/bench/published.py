@@ -71,18 +71,6 @@ def find_published(setting: str, method: str, column: str, table: str = "") -> P
     return next((cell for cell in found if cell.table == table), found[0] if found else None)
 
 
-def published_shots() -> dict[str, dict[str, int]]:
-    """Return the paper's table of K_c for seed 42: shots by class by domain, in the printed order.
-
-    >>> published_shots()["mnist"]["9"]
-    37
-    """
-    shots: dict[str, dict[str, int]] = {}
-    for row in _read("shots-seed-42"):
-        shots.setdefault(row["domain"], {})[row["class"]] = int(row["shots"])
-    return shots
-
-
 def _read(name: str) -> Iterator[dict[str, str]]:
     file = resources.files("hycal.bench") / "published" / f"{name}.csv"
     yield from csv.DictReader(file.read_text(encoding="utf-8").splitlines())

@@ -106,11 +106,7 @@ def _own(setting: Setting, seed: int, domain: DomainShots) -> tuple[Draw, Draw]:
     def again(rows: list[int], k: int) -> list[int]:
         return sorted(generator.choice(rows, size=k, replace=True).tolist())
 
-    return once, again if setting.short == "with-replacement" else _all
-
-
-def _all(rows: list[int], k: int) -> list[int]:
-    return list(rows)
+    return once, again if setting.short == "with-replacement" else lambda rows, k: list(rows)
 
 
 def _released_numpy(numbers: np.random.RandomState) -> tuple[Draw, Draw]:

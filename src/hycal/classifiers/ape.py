@@ -19,7 +19,7 @@ from hycal.algebra.softmax import LOGIT_SCALE, log_softmax
 from hycal.algebra.votes import Votes, Weights
 from hycal.classifiers.families import NEEDS_IMAGES, CacheClassifier, TextClassifier
 from hycal.estimator import Interval
-from hycal.state.records import Records
+from hycal.state.records import Records, texts_of
 from hycal.state.selection import Selection
 from hycal.validation import Doubles, Floats
 
@@ -152,7 +152,7 @@ class APE(CacheClassifier, TextClassifier):
     def derive(self, records: Records, previous: tuple[Votes, LinearHead] | None) -> tuple[Votes, LinearHead]:
         """Return the cache of votes, and the zero-shot classifier."""
         last, last_names = previous or (None, None)
-        names, texts = text_head(records, LOGIT_SCALE, last_names), _texts(records)
+        names, texts = text_head(records, LOGIT_SCALE, last_names), texts_of(records.ordered)
         spread = _Spread.of(records, texts)
         kept = self._kept(spread, *spread.similarity())
         if last is not None and last_names is not None and last_names.weights is names.weights:
@@ -183,14 +183,13 @@ class APE(CacheClassifier, TextClassifier):
         def weights(rows: Floats, own: npt.NDArray[np.intp]) -> Doubles:
             explained = log_softmax(keys(rows.astype(np.float64)) @ targets.T)[np.arange(len(rows)), own]
             divergence = np.log2((1.0 + _TINY) / (np.exp(explained) + _TINY))
-            found: Doubles = self.alpha * np.exp(self.gamma * divergence)
-            return found
+            return self.alpha * np.exp(self.gamma * divergence)
 
         return weights
 
     def scores_without_each(self, derived: tuple[Votes, LinearHead], records: Records, samples: Selection) -> Doubles:
         """Take away each sample's own vote; samples without which the same dimensions are kept go together."""
-        texts = _texts(records)
+        texts = texts_of(records.ordered)
         spread, together = _Spread.of(records, texts), defaultdict(list)
         for row, (x, own) in enumerate(zip(samples.X.astype(np.float64), samples.own, strict=True)):
             together[self._kept(spread, *spread.similarity_without(x, own)).tobytes()].append(row)
@@ -203,7 +202,3 @@ class APE(CacheClassifier, TextClassifier):
             votes = np.exp(self.beta * (np.einsum("nd,nd->n", keys, keys) - 1.0))
             scores[rows, some.own] -= votes * cache.weights[some.rows]
         return scores
-
-
-def _texts(records: Records) -> Doubles:
-    return np.stack([np.asarray(record.text, dtype=np.float64) for record in records.ordered])

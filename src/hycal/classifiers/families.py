@@ -18,7 +18,7 @@ from hycal.algebra.softmax import LOGIT_SCALE
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
 from hycal.estimator import Interval, StrOptions
-from hycal.state.records import Records
+from hycal.state.records import Records, texts_of
 from hycal.state.selection import Selection
 from hycal.state.snapshot import Snapshot
 from hycal.state.steps import Step
@@ -47,8 +47,7 @@ class LinearClassifier(IncrementalClassifier):
 
     def score_rows(self, derived: Any, X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         """Return what the head says."""
-        scores: Doubles = derived(X, columns)
-        return scores
+        return derived(X, columns)
 
     def onnx_scores(self, graph: GraphBuilder, rows: str, snapshot: Snapshot) -> str:
         """Add one matrix product and one sum."""
@@ -89,7 +88,7 @@ class Discriminant(LinearClassifier):
 
 def text_weights(records: Records) -> Doubles:
     """Return the weights of the zero-shot classifier, 100 t_c, shape (C, d)."""
-    return LOGIT_SCALE * np.stack([np.asarray(record.text, dtype=np.float64) for record in records.ordered])
+    return LOGIT_SCALE * texts_of(records.ordered)
 
 
 class TextClassifier(IncrementalClassifier):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
@@ -149,50 +149,49 @@ class GDA(Discriminant, ZeroShotFusion):
         within = WithinClass.of(rows, records.counts[seen])
         means = np.tile(rows.mean(axis=0, dtype=np.float64), (len(seen), 1))
         means[seen] = within.means
-        prior = -self.alpha * np.log(len(seen))
         if self.covariance == "domain":
-            gaussians = self._by_domain(within, means, records)
-            return replace(gaussians, head=self._with_names(gaussians.head, prior, records))
-        ridge, _ = self.regularisation(records.width, len(rows), len(seen), within.scatter_trace)
-        gain = self.alpha * records.width
+            covariances = domain_covariances(within, records.counts, records.groups, self.strength)
+            return self._by_domain(records, means, records.groups, covariances, within.freedom, len(rows))
+        ridge, gain = self.regularisation(records.width, len(rows), len(seen), within.scatter_trace)
         head = replace(within, means=means).discriminant(Identity(records.width), ridge=ridge, gain=gain)
-        return self._with_names(head, prior, records)
+        return self._with_names(head, records)
 
     def derive_sealed(self, table: SealedRecords) -> LinearHead | DomainDiscriminants:
         """Return the same from the scatters of domains."""
-        prior, freedom = -self.alpha * np.log(len(table.labels)), sealed_freedom(table)
-        samples = max(freedom + len(table.labels) - 1, 1)
+        freedom, classes = sealed_freedom(table), len(table.labels)
+        samples = freedom + classes
         if self.covariance == "domain":
-            weight, identity, covariances = self.alpha * table.width / freedom, np.eye(table.width), []
-            for each in sealed_covariances(table, self.strength):
-                spread = freedom * np.trace(each) / samples
-                covariances.append(each + (spread if spread > NO_SPREAD else 1.0) / freedom * identity)
-            gaussians = DomainDiscriminants.of(table.means, table.grouping, covariances, weight)
-            return replace(gaussians, head=self._with_names(gaussians.head, prior, table))
+            covariances = sealed_covariances(table, self.strength)
+            return self._by_domain(table, table.means, table.grouping, covariances, freedom, samples)
         within = sealed_within(table)
-        spread = within.scatter_trace / samples
-        head = within.discriminant(
-            Identity(table.width), ridge=spread if spread > NO_SPREAD else 1.0, gain=self.alpha * table.width
-        )
-        return self._with_names(head, prior, table)
+        ridge, gain = self.regularisation(table.width, samples, classes, within.scatter_trace)
+        return self._with_names(within.discriminant(Identity(table.width), ridge=ridge, gain=gain), table)
 
     def regularisation(self, width: int, samples: int, classes: int, trace: float) -> tuple[float, float]:
         """Return the ridge tr S/(N - 1), or 1 where there is no spread, and the gain alpha d."""
         spread = trace / max(samples - 1, 1)
         return (spread if spread > NO_SPREAD else 1.0), self.alpha * width
 
-    def _with_names(self, head: LinearHead, prior: float, records: Records) -> LinearHead:
+    def _with_names(self, head: LinearHead, records: Records) -> LinearHead:
         weights = head.weights + text_weights(records) if self.fuses else head.weights
-        return LinearHead.on_embeddings(weights, head.bias + prior)
+        return LinearHead.on_embeddings(weights, head.bias - self.alpha * np.log(len(records.labels)))
 
-    def _by_domain(self, within: WithinClass, means: Doubles, records: Records) -> DomainDiscriminants:
-        """Return the discriminants of the domains; an announced class stands at the mean of all in its domain."""
-        covariances, identity = [], np.eye(records.width)
-        for each in domain_covariances(within, records.counts, records.groups, self.strength):
-            spread = within.freedom * np.trace(each) / max(len(within.deviations) - 1, 1)
-            covariances.append(each + (spread if spread > NO_SPREAD else 1.0) / within.freedom * identity)
-        weight = self.alpha * records.width / within.freedom
-        return DomainDiscriminants.of(means, records.groups, covariances, weight)
+    def _by_domain(
+        self,
+        records: Records,
+        means: Doubles,
+        groups: npt.NDArray[np.intp],
+        covariances: Sequence[Doubles],
+        freedom: int,
+        samples: int,
+    ) -> DomainDiscriminants:
+        """Return the discriminants of the domains; an announced class stands at the mean of all samples."""
+        width, regularised = records.width, []
+        for each in covariances:
+            ridge, _ = self.regularisation(width, samples, len(means), freedom * np.trace(each))
+            regularised.append(each + ridge / freedom * np.eye(width))
+        found = DomainDiscriminants.of(means, groups, regularised, self.alpha * width / freedom)
+        return replace(found, head=self._with_names(found.head, records))
 
     def scores_without_each(
         self, derived: LinearHead | _WithNames | DomainDiscriminants, records: Records, samples: Selection

@@ -14,7 +14,7 @@ from hycal.algebra.hierarchy_held_out import evidence_in_own_domain, held_out_en
 from hycal.algebra.hierarchy_kernel import MOST, KernelRegression, kernel_pays
 from hycal.algebra.hierarchy_posterior import KINDS, Posterior, Sources, Weights, count_evidence
 from hycal.state.records import Records
-from hycal.state.selection import Selection, spread, spread_rows
+from hycal.state.selection import Selection, spread
 from hycal.uncertainty.temperature import Penalty, classes_alike, fit_weights
 from hycal.validation import Doubles, Floats
 
@@ -29,11 +29,6 @@ HELD_OUT = 200  # samples of a domain that its weights are fitted on
 HELD_OUT_OF_DOMAIN = 40  # samples of a domain that the weight of domains is fitted on
 
 
-def members_of(hierarchy: Hierarchy, number: int, everything: Selection) -> Selection:
-    """Return the samples of one domain."""
-    return everything.at(np.flatnonzero(hierarchy.domain_of[everything.own] == number))
-
-
 def fitted_domain(
     records: Records, everything: Selection, hierarchy: Hierarchy, number: int, text: Floats | None, most: int = MOST
 ) -> tuple[Sources, Doubles]:
@@ -41,7 +36,8 @@ def fitted_domain(
     domain = hierarchy.domains[number]
     if not np.any(records.counts[domain.columns] > 1):
         return Sources(None, None, text), ONE_SHOT if text is None else ONE_SHOT_AND_TEXT
-    members, kernel, covariances = members_of(hierarchy, number, everything), None, None
+    members = everything.at(np.flatnonzero(hierarchy.domain_of[everything.own] == number))
+    kernel = covariances = None
     classes = np.searchsorted(domain.columns, members.own)
     if len(members.rows) <= most and kernel_pays(len(members.rows), len(domain.columns)):
         kernel = KernelRegression.fit(members.X, classes)
@@ -93,7 +89,7 @@ def domain_weight(records: Records, everything: Selection, hierarchy: Hierarchy)
     """Return the weight that maximises the likelihood of the domains of held-out samples."""
     if len(hierarchy.domains) == 1:
         return _DOMAIN_WEIGHT
-    rows = [spread_rows(records, domain.columns, HELD_OUT_OF_DOMAIN) for domain in hierarchy.domains]
+    rows = [spread(records, domain.columns, HELD_OUT_OF_DOMAIN).rows for domain in hierarchy.domains]
     samples = everything.at(np.concatenate(rows))
     energies, own = held_out_energies(hierarchy, samples), hierarchy.domain_of[samples.own]
     return float(fit_weights(energies[None], own, Penalty(np.array([_DOMAIN_WEIGHT]), _PENALTY))[0])

@@ -142,18 +142,16 @@ class KLDA(SealedOnFeatures):
 
     def derive(self, records: Records, previous: Any) -> list[Any]:
         """Return one discriminant for each draw of features."""
-        if self.mode == "regularised" and previous is not None and isinstance(previous[0], SteppedDiscriminant):
+        if previous is not None and isinstance(previous[0], SteppedDiscriminant):
             heads = [head.after(records, self._regularisation) for head in previous]
             if None not in heads:
                 return heads
-        X, build = records.stacked(), self._regularised if self.mode == "regularised" else _faithful
-        seeds = range(self.random_state, self.random_state + self.ensemble)
+        X, seeds = records.stacked(), range(self.random_state, self.random_state + self.ensemble)
         draws = [self._features(records.width, seed) for seed in seeds]
-        if self.mode == "regularised":
-            stepped = [SteppedDiscriminant.built(records, self._regularisation, draw, fixed=True) for draw in draws]
-            if None not in stepped:
-                return stepped
-        return [build(draw, X, records.counts) for draw in draws]
+        if self.mode == "faithful":
+            return [_faithful(draw, X, records.counts) for draw in draws]
+        stepped = [SteppedDiscriminant.built(records, self._regularisation, draw, fixed=True) for draw in draws]
+        return [self._regularised(draw, X, records.counts) for draw in draws] if None in stepped else stepped
 
     def _features(self, width: int, seed: int) -> Fourier:
         return Fourier.draw(width, self.n_components, self.gamma, seed)
@@ -205,8 +203,7 @@ class KLDA(SealedOnFeatures):
     def score_rows(self, derived: list[Any], X: Floats, columns: npt.NDArray[np.intp] | None) -> Doubles:
         """Return the scores of one draw, or the log of the mean probability of several."""
         if len(derived) == 1:
-            only: Doubles = derived[0](X, columns)
-            return only
+            return derived[0](X, columns)
         members = np.stack([log_softmax(head(X)) for head in derived])
         scores: Doubles = logsumexp(members, axis=0) - np.log(len(derived))
         return scores if columns is None else scores[:, columns]

@@ -136,8 +136,7 @@ class RanPAC(SealedOnFeatures):
     @property
     def ridge_(self) -> float:
         """The ridge in use."""
-        fitted: _Fitted = self.snapshot().value
-        return fitted.ridge
+        return self.snapshot().value.ridge
 
     def least_bytes(self, records: Records) -> int:
         """Return the bytes of the map and of the regression."""

@@ -38,8 +38,7 @@ class MethodRegistry(Mapping[str, Method]):
 
     def __getitem__(self, name: str) -> Method:
         if name in self._own:
-            method: Method = getattr(import_module(self._own[name]), name)
-            return method
+            return getattr(import_module(self._own[name]), name)
         return _offered(self._offered[name])
 
     def __contains__(self, name: object) -> bool:

@@ -80,8 +80,7 @@ def _members(archive: Path, stack: ExitStack) -> Iterator[_Member]:
 def _decompressed(archive: Path) -> IO[bytes]:
     with archive.open("rb") as file:
         begin = file.read(8)
-    opened: IO[bytes] = next(opens for magic, opens in _COMPRESSIONS if begin.startswith(magic))(archive, "rb")
-    return opened
+    return next(opens for magic, opens in _COMPRESSIONS if begin.startswith(magic))(archive, "rb")
 
 
 @dataclass

@@ -90,13 +90,12 @@ def _folder() -> Path:
 
 def _provenance(folder: Path) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+        return json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise HyCalError(
             f"The bundled embeddings in {folder} are missing or damaged: {error}. Install hycal again; in a "
             "source tree, make them with tools/build_xd8.py."
         ) from None
-    return content
 
 
 def read_domains(folder: Path) -> dict[str, EmbeddedDomain]:

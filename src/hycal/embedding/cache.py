@@ -16,7 +16,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from sqlite3 import Connection, DatabaseError
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -97,9 +96,7 @@ class EmbeddingCache:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -166,13 +163,12 @@ class EmbeddingCache:
         with reading(self.folder):
             found = self._index.execute("SELECT sha256 FROM shards WHERE id = ?", (shard,)).fetchone()
         try:
-            rows: Floats = load_array(self._shards / f"{found and found[0]}.npy", mmap_mode="r")
+            return load_array(self._shards / f"{found and found[0]}.npy", mmap_mode="r")
         except (OSError, ValueError) as error:
             raise HyCalError(
                 f"A shard of the cache {self.folder} was damaged or removed during the run: {error}. Run it again; "
                 "only its images are embedded anew."
             ) from None
-        return rows
 
     def _enter_space(self) -> int:
         with transaction(self._index, self.folder):

@@ -85,12 +85,10 @@ def embed(
 
 @dataclass(frozen=True, eq=False)
 class Streamed:
-    """One image of a stream: its number among the sources, its content hash, and its row or the reason for none."""
+    """One image of a stream: its row, or the reason for none."""
 
-    number: int
-    key: bytes
     row: Floats | None
-    problem: str | None
+    problem: str | None = None
 
 
 def stream(
@@ -101,26 +99,23 @@ def stream(
     Without a store, `stream` remembers the latest images only: an image that comes again later is encoded again.
     """
     if store is not None:
-        yield from _stream(_Run(encoder, store), sources, first=0)
+        yield from _stream(_Run(encoder, store), sources)
         return
-    rest, first = iter(sources), 0
+    rest = iter(sources)
     while part := list(islice(rest, _STREAM_PART)):
-        yield from _stream(_Run(encoder, memory_store(encoder)), part, first=first)
-        first += len(part)
+        yield from _stream(_Run(encoder, memory_store(encoder)), part)
 
 
-def _stream(run: _Run, sources: Iterable[ImageSource], *, first: int) -> Iterator[Streamed]:
+def _stream(run: _Run, sources: Iterable[ImageSource]) -> Iterator[Streamed]:
     with run.prepared(sources) as prepared:
         for image in prepared:
             run.take(image)
             if len(run.keys) >= _STREAM_WAITING:
                 run.encode_waiting()
             if not run.waits:
-                finished = run.pop_finished(first)
-                first += len(finished)
-                yield from finished
+                yield from run.pop_finished()
         run.encode_waiting()
-        yield from run.pop_finished(first)
+        yield from run.pop_finished()
 
 
 def _check_space(store: EmbeddingStore, encoder: Encoder) -> None:
@@ -248,19 +243,18 @@ class _Run(Outcomes):
             self.encoded -= len(unusable.keys() - self.unusable.keys())
             self.unusable.update(unusable)
 
-    def pop_finished(self, first: int) -> list[Streamed]:
-        """Return the images taken so far, numbered from `first`, and forget them; none of them may be waiting."""
-        finished = [self._finished(number, first) for number in range(len(self.keys))]
+    def pop_finished(self) -> list[Streamed]:
+        """Return the images taken so far, and forget them; none of them may be waiting."""
+        finished = [self._finished(number, key) for number, key in enumerate(self.keys)]
         self.keys.clear()
         self.problems.clear()
         return finished
 
-    def _finished(self, number: int, first: int) -> Streamed:
-        key = self.keys[number]
+    def _finished(self, number: int, key: bytes) -> Streamed:
         problem = self.problems.get(number) or self.unusable.get(key)
         if problem:
-            return Streamed(first + number, key, None, problem)
+            return Streamed(None, problem)
         row = np.zeros(self.encoder.dimension, np.float32)
         for own, lane in zip(present_columns(self.encoder), self.lanes, strict=True):
             row[own] = lane.row(key)
-        return Streamed(first + number, key, row, None)
+        return Streamed(row)

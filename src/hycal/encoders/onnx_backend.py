@@ -58,14 +58,13 @@ class Graph:
         if len(feed) != len(self.inputs):
             raise HyCalError(f"The graph asks for the inputs {self.inputs}; hycal can give {sorted(inputs)}.")
         try:
-            result: Rows = self._session.run([self._output], feed)[0]
+            return self._session.run([self._output], feed)[0]
         except Exception as error:  # as above; for example inputs of another shape
             shapes = {name: value.shape for name, value in feed.items()}
             raise HyCalError(
                 f"ONNX Runtime could not run the graph on {shapes}: {error}. Expected an encoder for inputs of these "
                 "shapes; check the file, and the memory that is left."
             ) from None
-        return result
 
 
 def image_tower(graph: Graph) -> Callable[[Floats], Rows]:

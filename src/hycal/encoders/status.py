@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from hycal.encoders.catalog import Backend, EncoderSpec, find_encoder
-from hycal.encoders.files import encoder_dir, locate, missing_message
+from hycal.encoders.files import locate, missing_message
 from hycal.encoders.golden import check_golden, has_golden
 from hycal.encoders.loader import default_backend, load_tower
 from hycal.errors import HyCalError
@@ -24,7 +23,6 @@ class EncoderStatus:
     """The status of one encoder on this machine."""
 
     spec: EncoderSpec
-    folder: Path  # the folder of its files, whether they are there or not
     ready: bool  # all files are there; after `try_out`, it also works
     text: str  # "yes", "no", or the encoder whose text tower it needs
     detail: str  # the problem and its remedy, or the result of the trial
@@ -36,7 +34,7 @@ def check_files(spec: EncoderSpec) -> EncoderStatus:
     located = locate(spec)
     ready = not located.missing
     detail = "" if ready else missing_message(spec, located)
-    return EncoderStatus(spec, encoder_dir(spec), ready, _text(spec), detail, default_backend(spec))
+    return EncoderStatus(spec, ready, _text(spec), detail, default_backend(spec))
 
 
 def try_out(status: EncoderStatus) -> EncoderStatus:

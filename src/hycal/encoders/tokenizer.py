@@ -56,5 +56,4 @@ class ClipTokenizer:
     def mask(self, ids: Ids) -> Ids:
         """Return the attention mask: 1 up to and including the first end token."""
         length = (ids == self.end).argmax(axis=1)
-        mask: Ids = (np.arange(ids.shape[1]) <= length[:, None]).astype(np.int64)
-        return mask
+        return (np.arange(ids.shape[1]) <= length[:, None]).astype(np.int64)

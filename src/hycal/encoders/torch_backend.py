@@ -45,8 +45,7 @@ def _run(tower: Callable[[Any], Any], values: Any) -> Rows:
     import torch
 
     with torch.inference_mode():
-        result: Rows = tower(torch.from_numpy(values).to(_device())).float().cpu().numpy()
-    return result
+        return tower(torch.from_numpy(values).to(_device())).float().cpu().numpy()
 
 
 def _device() -> str:

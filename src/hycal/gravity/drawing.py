@@ -150,8 +150,7 @@ def draw_flow(shown: Sequence[Gravity], name: str) -> str:
 def _lost(one: Gravity) -> Doubles:
     """Return the rates of images that cross; NaN, which is transparent, on the diagonal and where none cross."""
     rates = one.flow.rates
-    lost: Doubles = np.where(np.eye(len(rates), dtype=bool) | (rates == 0), np.nan, rates)
-    return lost
+    return np.where(np.eye(len(rates), dtype=bool) | (rates == 0), np.nan, rates)
 
 
 def draw_pull(shown: Sequence[Gravity], name: str) -> str:

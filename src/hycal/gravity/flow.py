@@ -83,8 +83,7 @@ class DomainFlow:
     @property
     def loss(self) -> Doubles:
         """Share of its images that each domain lost."""
-        loss: Doubles = 1.0 - np.diag(self.rates)
-        return loss
+        return 1.0 - np.diag(self.rates)
 
     @property
     def taken(self) -> Doubles:
@@ -112,8 +111,7 @@ class DomainFlow:
             return np.zeros(len(parts))
         per_part = np.divide(self.outflow, 1.0 - parts, out=np.zeros(len(parts)), where=self.outflow > 0)
         expected = parts * (per_part.sum() - per_part)
-        pull: Doubles = (self.inflow - expected) / crossed
-        return pull
+        return (self.inflow - expected) / crossed
 
     def _sum(self, *, axis: int) -> Counts:
         return np.asarray(self.counts.sum(axis=axis), dtype=np.int64)
@@ -172,8 +170,7 @@ def drift(
 
 
 def _centred(scores: npt.NDArray[Any]) -> Doubles:
-    centred: Doubles = scores.astype(np.float64) - scores.mean(axis=1, keepdims=True, dtype=np.float64)
-    return centred
+    return scores.astype(np.float64) - scores.mean(axis=1, keepdims=True, dtype=np.float64)
 
 
 def _shift(before: Doubles, after: Doubles) -> float:

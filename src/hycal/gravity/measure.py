@@ -102,7 +102,7 @@ class Gravity:
                 for (of, against), relation in self.relations.items()
             ],
         }
-        document: dict[str, Any] = _without_nan(
+        return _without_nan(
             {
                 "method": self.method,
                 "domains": list(self.domains),
@@ -114,7 +114,6 @@ class Gravity:
                 "derived": derived,
             }
         )
-        return document
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:

@@ -94,13 +94,9 @@ def model_card(state: State, facts: CardFacts) -> str:
     """
     if not state.labels:
         raise HyCalError("The model has no classes yet, so there is nothing to share. Learn a folder first.")
-    front = "".join(f"{key}: {_yaml(value)}\n" for key, value in _front_matter(state, facts).items())
-    return f"---\n{front}---\n\n" + "\n".join(_body(state, facts)) + "\n"
-
-
-def _yaml(value: Any) -> str:
-    """Return a value as JSON, which is YAML; no character of a name is syntax."""
-    return json.dumps(value, ensure_ascii=False)
+    # JSON is YAML; no character of a name is syntax.
+    lines = (f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in _front_matter(state, facts).items())
+    return f"---\n{''.join(lines)}---\n\n" + "\n".join(_body(state, facts)) + "\n"
 
 
 def _front_matter(state: State, facts: CardFacts) -> dict[str, Any]:

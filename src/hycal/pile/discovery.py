@@ -202,8 +202,7 @@ def _linkage(z: Doubles) -> Doubles:
 
     distance = np.maximum(1.0 - z @ z.T, 0.0)
     np.fill_diagonal(distance, 0.0)
-    tree: Doubles = linkage(squareform(distance, checks=False), "average")
-    return tree
+    return linkage(squareform(distance, checks=False), "average")
 
 
 def _cut(tree: Doubles, height: float) -> npt.NDArray[np.int32]:

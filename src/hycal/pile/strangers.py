@@ -64,8 +64,7 @@ def _shares_below(familiarity: Doubles, held_out: Doubles) -> Doubles:
     ranks = (np.searchsorted(held_out, familiarity, side="right") + 0.5) / (m + 1.0)
     shorter = m * np.minimum(normal, 1.0 - normal)
     weight = shorter / (shorter + _MANY)
-    shares: Doubles = weight * ranks + (1.0 - weight) * normal
-    return shares
+    return weight * ranks + (1.0 - weight) * normal
 
 
 def _density(u: Doubles) -> Doubles:

@@ -124,13 +124,11 @@ def answer(
     classifier = state.classifier
     found = classifier.scorer.score_parts(queries) if why else None
     scores = classifier.decision_function(queries) if found is None else found.scores
-
-    def evidence(row: int, column: int) -> Evidence:
-        return _evidence(state, queries, row, column, found)
-
     return [
         tuple(
-            Candidate(state.labels[column], score, chance, evidence(row, column) if why else None)
+            Candidate(
+                state.labels[column], score, chance, _evidence(state, queries, row, column, found) if why else None
+            )
             for column, score, chance in ranked
         )
         for row, ranked in enumerate(Ranking.of(scores, top=top, calibration=_calibration(state, calibration)))
@@ -194,8 +192,7 @@ def find_unknown(
     known = state.classifier.familiarity_ if familiarity is None else familiarity
     if not len(known.held_out):  # no class has two images that differ
         return [None] * len(rows)
-    found: list[bool] = rejected(known(state.classifier.check_queries(rows)), known.threshold(error)).tolist()
-    return found
+    return rejected(known(state.classifier.check_queries(rows)), known.threshold(error)).tolist()
 
 
 def class_map(state: State) -> dict[Label, tuple[float, float]]:

@@ -145,17 +145,16 @@ def merge(state: State, other: State) -> Change:
     ]
     fresh, skipped = _new_examples(state, arrivals)
     theirs = {own: other.classes[label] for label, own in own_labels(state, other.classes).items()}
-    changes = {
-        label: ClassExamples.of(
-            state.classes[label].domain if label in state.classes else normal_name(theirs[label].domain),
-            (*(state.classes[label].examples if label in state.classes else ()), *examples),
-            _text(state, label) if _text(state, label) is not None else theirs[label].text,
-        )
-        for label, examples in fresh.items()
-    }
+    changes = {label: _grown(state.classes.get(label), theirs[label], examples) for label, examples in fresh.items()}
     counts = {label: len(examples) for label, examples in fresh.items()}
     what = f"{describe_counts(counts)} from another model" if counts else "no new images"
     return changed(state, changes, "merge", what, counts, skipped, memo={**other.memo, **state.memo})
+
+
+def _grown(own: ClassExamples | None, other: ClassExamples, examples: Iterable[Example]) -> ClassExamples:
+    """Return a class with examples of the same class of another model; its own domain and text stay."""
+    own = own or ClassExamples(normal_name(other.domain), ())
+    return ClassExamples.of(own.domain, (*own.examples, *examples), other.text if own.text is None else own.text)
 
 
 def changed(
@@ -248,11 +247,6 @@ def memo_after(
 def size_of(class_: ClassExamples | None) -> int:
     """Return the number of images of a class, 0 of none."""
     return 0 if class_ is None else len(class_.examples)
-
-
-def _text(state: State, label: Label) -> Floats | None:
-    class_ = state.classes.get(label)
-    return None if class_ is None else class_.text
 
 
 def new_names(state: State, old: Target, new: str) -> dict[Label, str]:

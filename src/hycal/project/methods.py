@@ -13,7 +13,7 @@ import numpy as np
 from hycal.base import IncrementalClassifier
 from hycal.classifiers import METHODS
 from hycal.errors import HyCalError
-from hycal.project.changes import Change, Receipt, describe_counts, memo_after
+from hycal.project.changes import Change, Receipt, changed, describe_counts, memo_after, unchanged
 from hycal.project.evaluation import Score
 from hycal.project.examples import Space
 from hycal.project.state import State
@@ -136,11 +136,8 @@ def change_method(state: State, method: str) -> Change:
     _, other = _under(state, method)
     names = [type(one.classifier).__name__ for one in (state, other)]
     if other.kind == state.kind:
-        return state, Receipt("method", f"it is {names[0]} already", state.hash, state.hash, {}, undoable=False)
-    following = state.with_classes({}, memo=other.memo, method=other.method)
-    what = f"from {names[0]} to {names[1]}"
-    recorded = state.with_entry(following, {}, action="method", what=what)
-    return recorded, Receipt("method", what, state.hash, following.hash, {}, change=recorded.history[-1].id)
+        return state, unchanged(state, "method", f"it is {names[0]} already")
+    return changed(state, {}, "method", f"from {names[0]} to {names[1]}", {}, memo=other.memo, method=other.method)
 
 
 def _under(state: State, method: str) -> tuple[State, State]:

@@ -246,8 +246,7 @@ def _version(state: State) -> str:
 
 
 def _backend(request: Request) -> LabelStudio:
-    found: LabelStudio = request.app.state.label_studio
-    return found
+    return request.app.state.label_studio
 
 
 @router.get("/health", summary="Whether the back end runs")

@@ -179,7 +179,8 @@ class Guard:
         if scheme.lower() == "basic":  # all that Label Studio can send; the token is the password
             given = _password(given)
         elif scheme.lower() != "bearer":
-            given = _cookie(headers, _cookie_name(scope))
+            cookies = cookie_parser(headers.get("cookie", ""))  # lenient: cookies of other programs come along
+            given = cookies.get(_cookie_name(scope), "")
         return _same(given, self._access.token)
 
 
@@ -212,10 +213,6 @@ def _from_own_page(headers: Headers, host: str) -> bool:
 def _cookie_name(scope: Scope) -> str:
     server = scope.get("server")
     return f"hycal-{server[1] if server else 0}"  # cookies are not bound to a port, and two servers have two tokens
-
-
-def _cookie(headers: Headers, name: str) -> str:
-    return cookie_parser(headers.get("cookie", "")).get(name, "")  # lenient: cookies of other programs come along
 
 
 def _password(credentials: str) -> str:

@@ -9,7 +9,6 @@ fewer than one sample in fifty has changed since it was fitted. Models of fewer 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hycal.state.records import ClassRecord, Records
+from hycal.state.samples import rows_beyond
 from hycal.validation import Floats
 
 _ONE_IN = 50  # samples may have changed since something was fitted to all of them
@@ -137,12 +137,4 @@ def _rest(one: ClassRecord | None, other: ClassRecord | None) -> Floats:
         return other.samples.rows[:0]
     if other is None or not other.count:
         return one.samples.rows
-    known = Counter(row.tobytes() for row in other.samples.rows)
-    left = []
-    for index, row in enumerate(one.samples.rows):
-        key = row.tobytes()
-        if known[key] > 0:
-            known[key] -= 1
-        else:
-            left.append(index)
-    return one.samples.rows[left]
+    return rows_beyond(one.samples.rows, other.samples.rows)

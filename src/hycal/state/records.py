@@ -290,6 +290,11 @@ def text_in(text: Floats | None, part: slice) -> Floats | None:
     return None if text is None or not text[part].any() else text[part]
 
 
+def texts_of(classes: Iterable[ClassRecord]) -> Doubles:
+    """Return the texts of classes, all of which have one, (C, d)."""
+    return np.stack([np.asarray(record.text, dtype=np.float64) for record in classes])
+
+
 def _listed(labels: Sequence[Label], most: int = 5) -> str:
     names = ", ".join(repr(label) for label in labels[:most])
     return names if len(labels) <= most else f"{names} and {len(labels) - most} more"

@@ -72,21 +72,26 @@ class ClassSamples:
 
         Each row removes one equal row; a row without an equal one is an error.
         """
-        unwanted = Counter(row.tobytes() for row in samples)
-        kept = []
-        for index, row in enumerate(self.rows):
-            key = row.tobytes()
-            if unwanted[key] > 0:
-                unwanted[key] -= 1
-            else:
-                kept.append(index)
-        missing = unwanted.total()
+        kept = rows_beyond(self.rows, samples)
+        missing = len(kept) + len(samples) - len(self.rows)
         if missing:
             raise HyCalError(
                 f"{missing} of {len(samples)} embeddings to remove were never learned in this class; "
                 "nothing was removed. Pass the embeddings exactly as they were learned."
             )
-        return ClassSamples(self.rows[kept])
+        return ClassSamples(kept)
+
+
+def rows_beyond(rows: Floats, others: Floats) -> Floats:
+    """Return the rows that are left when each of `others` takes one equal row away, if there is one."""
+    unwanted, kept = Counter(row.tobytes() for row in others), []
+    for index, row in enumerate(rows):
+        key = row.tobytes()
+        if unwanted[key] > 0:
+            unwanted[key] -= 1
+        else:
+            kept.append(index)
+    return rows[kept]
 
 
 def row_keys(rows: Floats) -> np.ndarray[tuple[int], np.dtype[np.void]]:

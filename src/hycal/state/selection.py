@@ -59,16 +59,11 @@ def by_first_sample(records: Records, columns: list[int]) -> list[int]:
     return np.array(columns)[order].tolist()
 
 
-def spread_rows(records: Records, columns: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
+def spread(records: Records, columns: npt.NDArray[np.intp], most: int) -> Selection:
     """Return at most `most` samples of the classes at `columns`, spread evenly over those with two or more samples.
 
-    The choice depends on the samples alone, not on labels or on the order of calls.
+    The choice depends on the samples alone, not on labels or on the order of calls. The other samples are not touched.
     """
-    return spread(records, columns, most).rows
-
-
-def spread(records: Records, columns: npt.NDArray[np.intp], most: int) -> Selection:
-    """Return the same as a selection; the other samples are not touched."""
     counts, starts = records.counts, np.cumsum(records.counts) - records.counts
     several = [column for column in columns.tolist() if counts[column] > 1]
     if len(several) > most:

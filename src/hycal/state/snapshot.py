@@ -35,8 +35,7 @@ class Snapshot:
         """Return what `compute` returns; it is called once for each name."""
         if name not in self.computed:
             self.computed[name] = compute()
-        found: T = self.computed[name]
-        return found
+        return self.computed[name]
 
 
 class Memory:

@@ -32,6 +32,7 @@ from hycal.validation import Floats, view_slices
 
 FORMAT = "hycal-model"
 VERSION = 3
+_READ = [1, 2, 3]  # every version that was ever written
 _NEWEST_KEYS = {"sealed", "precision"}  # of a manifest; without them older versions of hycal can read the file
 _METADATA_KEY = "hycal"
 _CHECKSUMS = "checksums"
@@ -229,12 +230,12 @@ def _manifest(text: str | None, source: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ModelFileError(f"The manifest of {source} is not that of a hycal model. {_ADVICE}")
     version = manifest.get("version")
-    if version not in _UPGRADES:
+    if version not in _READ:
         raise ModelFileError(
-            f"{source} has format version {version!r}; this hycal ({__version__}) reads {sorted(_UPGRADES)}. "
+            f"{source} has format version {version!r}; this hycal ({__version__}) reads {_READ}. "
             "Install a newer hycal to read it."
         )
-    return _UPGRADES[version](manifest)
+    return manifest
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -261,9 +262,6 @@ def _finite(text: str) -> float:
 
 
 _SURROGATE = re.compile(r"\\u[dD]")
-
-# For each version ever written, the function that converts its manifest to the present version.
-_UPGRADES: Mapping[Any, Any] = dict.fromkeys((1, 2, 3), lambda manifest: manifest)
 
 
 def expect(condition: bool, expected: str) -> None:

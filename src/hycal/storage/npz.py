@@ -23,8 +23,7 @@ def load_array(source: str | os.PathLike[str] | bytes, *, mmap_mode: Literal["r"
     with _PARSING_HEADERS:
         if isinstance(source, bytes):  # which may be no .npy at all: `numpy.load` would take them for another format
             return np.lib.format.read_array(io.BytesIO(source), allow_pickle=False, max_header_size=10_000)
-        array: npt.NDArray[Any] = np.load(source, mmap_mode=mmap_mode, allow_pickle=False)
-        return array
+        return np.load(source, mmap_mode=mmap_mode, allow_pickle=False)
 
 
 def load_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:

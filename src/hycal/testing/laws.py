@@ -223,8 +223,7 @@ LAWS: Mapping[str, Callable[[IncrementalClassifier, Stream], None]] = {
 
 
 def _learned(classifier: IncrementalClassifier, stream: Stream) -> IncrementalClassifier:
-    fitted: IncrementalClassifier = learn(classifier.with_parameters(), stream.steps)
-    return fitted
+    return learn(classifier.with_parameters(), stream.steps)
 
 
 def _without(step: LearningStep, label: Any) -> LearningStep:

@@ -95,5 +95,4 @@ def learn(classifier: Any, steps: Sequence[LearningStep]) -> Any:
 
 
 def _unit(rows: Doubles) -> Doubles:
-    unit: Doubles = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return unit
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)

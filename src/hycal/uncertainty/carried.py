@@ -67,5 +67,4 @@ def carried(snapshot: Snapshot, name: str, fit: Callable[[], T], after: Callable
                     return Carried(followed, changed)
         return Carried(fit(), 0)
 
-    result: T = snapshot.once(name, compute).result
-    return result
+    return snapshot.once(name, compute).result

@@ -75,8 +75,7 @@ class CovarianceMeasures:
 
     def _together(self, measures: Doubles) -> Doubles:
         """Return -log sum exp(-measure) over the standardised measures."""
-        together: Doubles = -log_sum_exp((self.centres - measures) / self.spreads)
-        return together
+        return -log_sum_exp((self.centres - measures) / self.spreads)
 
 
 def _measures(hierarchy: Hierarchy, q: Reals, e: Sequence[Reals], relative: Doubles) -> Doubles:

@@ -32,28 +32,16 @@ _NEAR_BETWEEN = 0.1  # of the distance between classes
 _COPY = 0.002  # the distance of two copies
 _ROUNDING = 1e-6  # of a distance of equal rows
 _AT_ONCE = 1024  # rows
-_LONGER = 1.2  # length of a row that has several views
 
 
 def duplicate_groups(records: Records) -> npt.NDArray[np.intp]:
     """Return the group of each sample, (N,), class after class as in `Records.stacked`; groups count from 0."""
     groups, first = [], 0
-    records = _unit_in_all(records)
     for record, near in zip(records.ordered, _near_distances(records), strict=True):
         own = groups_within(record.samples.rows, near)
         groups.append(own + first)
         first += int(own.max(initial=-1)) + 1
     return np.concatenate(groups)
-
-
-def _unit_in_all(records: Records) -> Records:
-    """Return the records with rows of length one; a row of several views is longer."""
-    lengths = [np.linalg.norm(record.samples.rows, axis=1, keepdims=True) for record in records.ordered]
-    if max((float(each.max(initial=1.0)) for each in lengths), default=1.0) < _LONGER:
-        return records
-    rows = [ClassSamples(record.samples.rows / each) for record, each in zip(records.ordered, lengths, strict=True)]
-    pairs = zip(records.labels, records.ordered, rows, strict=True)
-    return Records({label: ClassRecord(own, record.domain, record.text) for label, record, own in pairs})
 
 
 @dataclass(frozen=True, eq=False)

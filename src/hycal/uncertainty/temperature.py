@@ -44,8 +44,7 @@ class Penalty:
 
     def slope(self, w: Doubles) -> Doubles:
         """Return its gradient, (J,)."""
-        slope: Doubles = self.strength * (w / self.centre - 1.0) / self.centre
-        return slope
+        return self.strength * (w / self.centre - 1.0) / self.centre
 
     def curvature(self) -> Doubles:
         """Return its Hessian, (J, J)."""

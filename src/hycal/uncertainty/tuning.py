@@ -14,7 +14,7 @@ import numpy as np
 from hycal.algebra.softmax import log_softmax
 from hycal.errors import HyCalError
 from hycal.state.records import Records
-from hycal.state.selection import Selection, spread_rows
+from hycal.state.selection import Selection, spread
 from hycal.uncertainty.leave_one_out import score_held_out_by_value
 from hycal.uncertainty.temperature import best_temperature
 from hycal.validation import Doubles
@@ -28,7 +28,7 @@ def choose_parameters(method: Any, records: Records) -> dict[str, Any]:
 
     A parameter whose present value is as good as any other is left out, and so keeps its value.
     """
-    samples = Selection.of(records, spread_rows(records, np.arange(len(records.counts)), _HELD_OUT))
+    samples = Selection.of(records, spread(records, np.arange(len(records.counts)), _HELD_OUT).rows)
     if not len(samples.rows) or len(records.counts) < 2:
         raise HyCalError(
             "Tuning holds samples out, which takes two classes and a second sample of one. Learn more images first."

@@ -65,8 +65,7 @@ class ClassSimilarity:
         cosines = X @ directions(means).T
         cosines[samples.each, samples.own] = np.einsum("nd,nd->n", X, directions(means[samples.own] + moves))
         centres = directions(means.sum(axis=0) + moves)
-        similarity: Doubles = cosines.max(axis=1) - self.common * np.einsum("nd,nd->n", X, centres)
-        return similarity
+        return cosines.max(axis=1) - self.common * np.einsum("nd,nd->n", X, centres)
 
 
 @dataclass(frozen=True, eq=False)

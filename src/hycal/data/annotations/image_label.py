@@ -128,7 +128,6 @@ def parse_xml(content: bytes | str) -> ElementTree.Element:
     parser = ElementTree.XMLParser(target=_PlainTree())
     try:
         parser.feed(content)
-        root: ElementTree.Element = parser.close()
+        return parser.close()
     except (ElementTree.ParseError, ValueError, LookupError, RecursionError) as error:  # ValueError: a HyCalError too
         raise HyCalError(str(error)[:200]) from None
-    return root

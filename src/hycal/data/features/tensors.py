@@ -84,8 +84,7 @@ def _array(torch: Any, name: str, value: Any) -> Array:
             raise ValueError(f"{name!r} is not a dense tensor of real numbers")
         short = value.dtype is torch.bfloat16  # which NumPy does not know
         check_own_numbers(name, (value.detach().view(torch.int16) if short else value.detach()).numpy())
-        plain: Array = (value.float() if short else value).detach().numpy()
-        return plain
+        return (value.float() if short else value).detach().numpy()
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
         return np.array(value, dtype=np.str_)
     if isinstance(value, list | tuple) and all(type(one) is int for one in value):

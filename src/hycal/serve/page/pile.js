@@ -2,7 +2,7 @@
 
 import { batches, get, splitBySize, upload } from "./api.js";
 import { confirmed } from "./dialog.js";
-import { $, attempt, fill, h, percent, plural, say } from "./dom.js";
+import { $, attempt, h, percent, plural, say } from "./dom.js";
 import { dropZone } from "./dropzone.js";
 import { groups } from "./groups.js";
 import { hand } from "./hand.js";

@@ -18,8 +18,7 @@ _BINS = 8
 
 
 def _mean(runs: tuple[CellResult, ...], of: Callable[[CellResult], Any]) -> Doubles:
-    mean: Doubles = np.mean([of(run) for run in runs], axis=0)
-    return mean
+    return np.mean([of(run) for run in runs], axis=0)
 
 
 def accuracy_curves(group: Group) -> str:
