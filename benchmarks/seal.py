@@ -4,6 +4,7 @@
     python -m benchmarks.seal --shots 20            fewer images
     python -m benchmarks.seal real                  bundled disciplines and CLIP ViT-B/32: sealed, and half precision
     python -m benchmarks.seal views                 the same of the disciplines in two encoders
+    python -m benchmarks.seal early                 disciplines: a part learned after sealing, in one encoder and in two
     python -m benchmarks.seal mapped                1,000,000 classes of one image, scored from a mapped file of 1 GB
 
 Random features are 1,024 wide. "Difference" is the largest of any probability against the open model. The classes are
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,7 @@ from hycal.validation import Doubles, Floats
 
 _DOMAINS, _QUERIES = 10, 256
 _VIEWS = {"clip-vit-b16-w8": 512, "builtin": 512}
+_SHOTS = 12
 
 
 def sealable(has_text: bool, **parameters: Any) -> dict[str, IncrementalClassifier]:
@@ -132,6 +135,40 @@ def _change(copy: IncrementalClassifier, X: Floats, y: object, chances: Doubles,
     return f"{100.0 * float(np.mean(copy.classes_[labels] == y)) - right:+.2f}, {changed:.2f}%, {moved:.0e}"
 
 
+def early() -> None:
+    """Print accuracy, and the accuracy that the model expects, where a part was learned after sealing."""
+    columns = "open", "sealed at the end", "half of the domains first", "5 images first", "1 image first"
+    table = PrintedTable(f"{_SHOTS} images of each class: accuracy, and that expected", "method", *columns)
+    for encoders, title in ((tuple(_VIEWS)[:1], ""), (tuple(_VIEWS), ", two encoders")):
+        domains = disciplines(encoders)
+        X, y = all_queries(domains)
+        whole, half = [_images(one, 0, _SHOTS) for one in domains], len(domains) // 2
+        widths = tuple(_VIEWS.values()) if len(encoders) > 1 else None
+        for name, method in sealable(has_text=False, views=widths).items():
+            models = [
+                learn_in_order(method.with_parameters(), whole),
+                learn_in_order(method.with_parameters(), whole).seal(),
+                learn_in_order(learn_in_order(method.with_parameters(), whole[:half]).seal(), whole[half:]),
+            ]
+            for first in (5, 1):
+                begun, rest = ([_images(one, *part) for one in domains] for part in ((0, first), (first, _SHOTS)))
+                models.append(learn_in_order(learn_in_order(method.with_parameters(), begun).seal(), rest))
+            table.row(f"{name}{title}", *(_expected(model, X, y) for model in models))
+
+
+def _images(domain: Domain, start: int, stop: int) -> Domain:
+    """Return some images of each class."""
+    rows = [np.flatnonzero(domain.y == name)[start:stop] for name in np.unique(domain.y)]
+    chosen = np.concatenate(rows)
+    return replace(domain, X=domain.X[chosen], y=domain.y[chosen])
+
+
+def _expected(model: IncrementalClassifier, X: Floats, y: npt.NDArray[np.str_]) -> str:
+    chances = model.predict_proba(X)
+    right = np.mean(model.classes_[chances.argmax(axis=1)] == y)
+    return f"{100 * right:.1f}, {100 * chances.max(axis=1).mean():.1f}"
+
+
 def write_one_shot(path: Path, classes: int) -> None:
     """Write a sealed NCM of so many classes of one image, in half precision, as `save` does."""
     rng, means = np.random.default_rng(0), np.empty((classes, WIDTH), np.float16)
@@ -201,7 +238,7 @@ def mapped(classes: int) -> None:
             subprocess.run(command, check=True, env=os.environ)
 
 
-_WORK = ("compare", "real", "views", "mapped", "write", "score")
+_WORK = ("compare", "real", "views", "early", "mapped", "write", "score")
 
 
 def main() -> None:
@@ -219,6 +256,8 @@ def main() -> None:
         real()
     elif asked.work == "views":
         views()
+    elif asked.work == "early":
+        early()
     elif asked.work == "mapped":
         mapped(asked.classes or 1_000_000)
     elif asked.work == "write":

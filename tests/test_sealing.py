@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from dataclasses import replace
 
@@ -10,7 +11,9 @@ import pytest
 
 from hycal import GDA, METHODS, NCM, SLDA, TEEN, FeCAM, HierarchicalHyCal, HyCal, HyCalError, ModelFileError, load
 from hycal.classifiers import hierarchy_weights
+from hycal.data.bundled import load_xd8
 from hycal.state.moments import Moments, Spread, factor_of
+from hycal.state.sealed import found_key
 from hycal.storage import model_file
 from hycal.testing.streams import Stream, learn
 from hycal.uncertainty.unknown import Familiarity
@@ -233,6 +236,34 @@ def test_methods_that_cannot_be_sealed_say_why(name):
         learn(method, FIRST.steps).seal()
 
 
+def test_a_class_without_the_text_that_the_method_fuses_is_refused():
+    sealed = learned("HyCal", FIRST).seal()
+    before = sealed.predict_proba(FIRST.queries)
+    with pytest.raises(HyCalError, match="needs a text embedding for every class"):
+        sealed.partial_fit(MORE.steps[3].X, [999] * len(MORE.steps[3].y), domain="other")
+    np.testing.assert_array_equal(sealed.predict_proba(FIRST.queries), before)
+
+
+@pytest.mark.parametrize("name", sorted(set(SEALABLE) - {"ZeroShot"}))
+def test_a_model_that_forgot_everything_merges_again(name, tmp_path):
+    sealed = learned(name, FIRST).seal()
+    empty = copy.copy(sealed).forget(list(sealed.classes_))
+    empty.merge(sealed).save(tmp_path / "model")
+    assert_same_answers(load(tmp_path / "model"), sealed)
+
+
+def test_a_group_whose_domain_is_gone_is_one_of_the_new_domain():
+    sealed = learned("GDA domain", FIRST).seal()
+    first, second, *_ = (step.domain for step in FIRST.steps)
+    moved = {label: second for label, domain in zip(sealed.classes_, sealed.domains_, strict=True) if domain == first}
+    records = sealed.records_.rename({}, moved)
+    assert first not in records.keys
+    assert {records.group_of[label] for label in moved} == {found_key(second, 0)}
+    fresh = sealed.with_records(records)
+    fresh.partial_fit(FIRST.steps[0].X, np.asarray(FIRST.steps[0].y) + 1000, domain=first)
+    assert fresh.records_.spreads[first].freedom == sealed.records_.spreads[first].freedom
+
+
 def test_announced_classes_are_not_sealed():
     model = learned("HyCal", FIRST).announce({99: np.eye(16)[0]})
     with pytest.raises(HyCalError, match="Only classes with images can be sealed"):
@@ -422,3 +453,42 @@ def test_a_file_from_before_evidence_by_counts_opens_without_it(tmp_path):
     assert not older.snapshot().value.weights.classes[:, -1].any()
     np.testing.assert_array_equal(older.classes_, sealed.classes_)
     assert np.isfinite(older.decision_function(WHOLE.queries)).all()
+
+
+@pytest.mark.parametrize("name", ["NCM", "SLDA", "GDA domain", "HyCal image"])
+def test_the_temperature_follows_the_scale_of_scores(name):
+    whole, first = SEALABLE[name].with_parameters(), SEALABLE[name].with_parameters()
+    parts, queries = [], []
+    for domain in (load_xd8()[each] for each in ("satellite", "texture", "digit")):
+        rows = [np.flatnonzero(domain.train_y == label)[:12] for label in np.unique(domain.train_y)]
+        X, y = (np.concatenate([part[own] for own in rows]) for part in (domain.train_x, domain.train_y))
+        names = np.array([f"{domain.name}/{label}" for label in y])
+        early = np.arange(len(y)) % 12 < 3
+        whole.partial_fit(X, names, domain=domain.name)
+        first.partial_fit(X[early], names[early], domain=domain.name)
+        parts.append((X[~early], names[~early], domain.name))
+        queries.append(domain.test_x)
+    sealed = first.seal()
+    for X, names, domain in parts:
+        sealed.partial_fit(X, names, domain=domain)
+    numbers = {name: number for name, number in sealed.records_.numbers.items() if name != "scale"}
+    frozen = sealed.with_records(replace(sealed.records_, numbers=numbers))
+    queries = np.concatenate(queries)
+    expected, found, stale = (m.predict_proba(queries).max(axis=1).mean() for m in (whole, sealed, frozen))
+    assert abs(found - expected) < 0.5 * abs(stale - expected)
+
+
+def test_half_precision_moves_no_temperature():
+    stream = Stream.synthetic(5, shots=[[3] * 260], width=12)
+    sealed = learned("NCM", stream).seal()
+    records = sealed.records_
+    rounded = {
+        label: replace(record, moments=replace(record.moments, mean=_half(record.mean), centre=_half(record.mean)))
+        for label, record in records.by_label.items()
+    }
+    half = sealed.with_records(replace(records, by_label=rounded))
+    assert half.calibration_.temperature == pytest.approx(sealed.calibration_.temperature, rel=1e-9)
+
+
+def _half(mean):
+    return mean.astype(np.float16).astype(np.float32)

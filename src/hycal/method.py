@@ -74,8 +74,8 @@ class Method(Estimator):
             "says which methods can. `hycal remake` makes a model of the same images with another method."
         )
 
-    def score_parts(self, X: npt.ArrayLike) -> ScoreParts | None:
-        """Return the scores of queries with the kinds of evidence behind them; None if the method cannot say."""
+    def parts_of(self, X: npt.ArrayLike) -> ScoreParts | None:
+        """Return the scores of queries by one view with the kinds of evidence behind them; None if it cannot say."""
         return None
 
     def scores_without_each(self, derived: Any, records: Records, samples: Selection) -> npt.NDArray[Any] | None:

@@ -15,12 +15,14 @@ from hycal.state.records import Records
 from hycal.state.sealed import SealedRecords, refuse
 from hycal.state.snapshot import Snapshot
 from hycal.state.steps import Step
-from hycal.uncertainty.calibration import Calibration
+from hycal.uncertainty.calibration import Calibration, TemperaturePrior
 from hycal.uncertainty.carried import Carried
 from hycal.uncertainty.unknown import ClassSimilarity, Familiarity
 from hycal.validation import Doubles, Floats, Label
 
 Model = TypeVar("Model")
+_SCALE = "scale"  # number: that of the scores at sealing
+_ROUNDING = 1e-3  # of its logarithm, also where a file rounds to half precision
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,13 @@ class SealPlan:
 
     def table(self, method: Any, records: Records, numbers: Mapping[str, Doubles]) -> SealedRecords:
         """Return the sealed table of `records`, with `numbers` that were fitted on held-out samples."""
-        return replace(
+        table = replace(
             SealedRecords.of(records, method.seal_rows, method.sealing.keeps, self.group_of, self.own),
             weights=self.weights,
             numbers={**self.numbers, **numbers},
             parameters=method.get_params(deep=False),
         )
+        return replace(table, numbers={**table.numbers, _SCALE: np.array([_scale(method, self.value, table)])})
 
 
 class Sealable:
@@ -142,10 +145,16 @@ class Sealable:
             return model.scorer.derive(records, previous), {}
         self._check_same(records, "answer")
         value = model.scorer.derive_sealed(records)
-        return value, {
-            "calibration": Carried(_calibration(records, model.scorer.fixed_temperature), 0),
-            "familiarity": model.scorer.kept_familiarity(value, records),
-        }
+        return value, {"familiarity": model.scorer.kept_familiarity(value, records)}
+
+    def kept_calibration(self, value: Any, table: SealedRecords) -> Calibration:
+        """Return what a sealed table keeps of the calibration, with the temperature that the scores have now."""
+        model: Any = self
+        temperature, *own = table.numbers["calibration"].tolist()
+        if _SCALE in table.numbers:
+            growth = _scale(self, value, table) / float(table.numbers[_SCALE][0])
+            temperature *= growth if abs(np.log(growth)) > _ROUNDING else 1.0
+        return Calibration.known(temperature, np.array(own), table, model.fixed_temperature)
 
     def kept_familiarity(self, value: Any, table: SealedRecords) -> Any:
         """Return the measure of how well queries fit the classes, as a snapshot has it."""
@@ -157,8 +166,7 @@ class Sealable:
             return records.learn(step)
         self._check_same(records, "learn")
         model: Any = self
-        learned: SealedRecords = model.scorer.learned_moments(records, step)
-        return learned
+        return model.scorer.learned_moments(records, step)
 
     def learned_moments(self, table: SealedRecords, step: Step) -> SealedRecords:
         """Return a sealed table with `step` learned."""
@@ -212,9 +220,12 @@ def _two_digits(values: Doubles) -> Doubles:
     return np.asarray(np.floor(values / unit + 1e-9) * unit)
 
 
-def _calibration(table: SealedRecords, fixed: float | None) -> Calibration:
-    temperature, *own = table.numbers["calibration"]
-    return Calibration.known(float(temperature), np.array(own), table, fixed)
+def _scale(method: Any, value: Any, table: SealedRecords) -> float:
+    """Return the scale of the scores of a sealed model, as its class means tell it: the centre of the temperature.
+
+    It is 1 where there is one class, as the temperature is.
+    """
+    return TemperaturePrior().centre(method, value, table) if len(table.labels) > 1 else 1.0
 
 
 def familiarity_in(table: SealedRecords) -> Familiarity:

@@ -208,7 +208,7 @@ def test_a_sealed_copy_answers_learns_and_is_shared(photos, tmp_path):
     model, small = tmp_path / "both.hycal", tmp_path / "small.hycal"
     hycal("learn", model, photos / "learn", "--encoder", BOTH, "-q")
     assert "in each of 2 views" in hycal("seal", model, "--out", small)
-    assert hycal("hub", "save", model, tmp_path / "hub")
+    assert hycal("hub", "save", small, tmp_path / "hub")
     before, after = (best(path, photos) for path in (model, small))
     assert len(after) == 12 and sum(before[name] == after[name] for name in before) >= 10
     assert best(small, photos, "--encoder", "builtin").keys() == before.keys()

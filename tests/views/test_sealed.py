@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from hycal.algebra.hierarchy_posterior import Posterior
 from hycal.base import IncrementalClassifier
 from hycal.classifiers import hierarchy_weights
 from hycal.export.onnx_head import onnx_head
+from hycal.storage.model_file import read
 from hycal.testing.streams import LearningStep, Stream, learn
 from hycal.views.models import View
 from tests.support.files import rewrite
@@ -169,7 +171,7 @@ def test_it_forgets_classes_exactly_and_views_with_them(name: str) -> None:
     gone = [open_.classes_[1], open_.classes_[-1]]
     assert_same_evidence(open_.forget(gone), sealed.forget(gone))
     sealed.forget([label for label in sealed.classes_ if label != one.steps[0].y[0]])
-    assert sealed.records_.views[1] is None and np.isfinite(sealed.decision_function(queries()[:30])).all()
+    assert not sealed.records_.views[1].by_label and np.isfinite(sealed.decision_function(queries()[:30])).all()
     assert np.isfinite(sealed.familiarity(queries()[:20])).all()
 
 
@@ -319,7 +321,66 @@ def test_weights_of_evidence_are_checked_in_every_view(tmp_path: Path) -> None:
 def test_the_file_has_no_means_but_those_of_views(tmp_path: Path) -> None:
     sealed = learned("NCM", WHOLE).seal()
     sealed.save(tmp_path / "model")
-    classes = len(sealed.classes_)
-    assert (tmp_path / "model").stat().st_size < 4 * classes * sum(VIEWS) + 4 * classes * sum(VIEWS) + 8_000
+    means = {name for name in read(tmp_path / "model").tensors if name.endswith(("sealed.means", "sealed.centres"))}
+    assert means == {"view.0.sealed.means", "view.1.sealed.means"}
     assert sealed.nbytes_ == sum(record.nbytes for own in sealed.records_.views for record in own.by_label.values())
     assert HierarchicalHyCal(views=VIEWS).scorer.sealing.keeps == "groups"
+
+
+@pytest.mark.parametrize("name", METHODS_OF_VIEWS)
+def test_a_model_that_forgot_everything_learns_and_merges_again(name: str, tmp_path: Path) -> None:
+    sealed = learned(name, without_text(WHOLE)).seal()
+    expected = sealed.predict_proba(queries())
+    merged = copy.copy(sealed).forget(list(sealed.classes_)).merge(sealed)
+    merged.save(tmp_path / "model")
+    np.testing.assert_allclose(load(tmp_path / "model").predict_proba(queries()), expected, atol=1e-5)
+    again = copy.copy(sealed).forget(list(sealed.classes_))
+    learn(again, without_text(WHOLE).steps)
+    assert [own.labels for own in again.records_.views] == [own.labels for own in sealed.records_.views]
+    for mine, before in zip(again.records_.views, sealed.records_.views, strict=True):
+        np.testing.assert_allclose(mine.means, before.means, atol=1e-6)
+
+
+def test_a_view_that_one_model_knows_has_its_weights_there() -> None:
+    plain = without_text(WHOLE)
+    first, second = (
+        learned("NCM", plain.map(lambda step, view=view: replace(step, X=without_view(step.X, view)))).seal()
+        for view in (1, 0)
+    )
+    one, other = (copy.copy(mine).merge(theirs).records_ for mine, theirs in ((first, second), (second, first)))
+    for kept in ("shared", "domains"):
+        expected = [first.records_.numbers[kept][0], second.records_.numbers[kept][1]]
+        np.testing.assert_array_equal(one.numbers[kept], expected)
+        np.testing.assert_array_equal(other.numbers[kept], expected)
+    assert min(weight for own in one.weights.values() for weight in own) > 0.1
+
+
+def test_what_is_left_does_not_depend_on_the_order_of_forgetting() -> None:
+    for method in METHODS_OF_VIEWS:
+        sealed = learned(method, WHOLE).seal()
+        first, *others = sealed.classes_.tolist()
+        at_once = copy.copy(sealed).forget([first, *others])
+        in_steps = copy.copy(sealed).forget(others).forget([first])
+        for emptied in (at_once, in_steps):
+            learn(emptied, WHOLE.steps)
+            assert emptied.predict_proba(WHOLE.queries).shape[1] == len(sealed.classes_)
+
+
+def test_the_hash_has_weights_and_numbers_of_one_name() -> None:
+    records = learned("SLDA", without_text(WHOLE)).seal().records_
+    named = replace(records, weights={"shared": np.ones(2)})
+    other = replace(records, weights={"shared": np.zeros(2)})
+    assert b"".join(named.shared_bytes()) != b"".join(other.shared_bytes())
+
+
+@pytest.mark.parametrize("name", ["HyCal", "HierarchicalHyCal"])
+def test_score_parts_are_those_of_the_views(name: str) -> None:
+    model = learned(name, without_text(WHOLE))
+    parts = model.score_parts(queries())
+    assert [part.name for part in parts.parts][:2] == ["view 1", "view 2"]
+    np.testing.assert_allclose(parts.scores, model.decision_function(queries()), rtol=1e-5, atol=1e-5)
+
+
+def test_explanations_of_measures_need_one_encoder() -> None:
+    with pytest.raises(HyCalError, match="score_parts"):
+        learned("HyCal", without_text(WHOLE)).explain(queries())

@@ -140,7 +140,7 @@ def test_a_view_of_noise_has_little_weight_and_costs_little() -> None:
 def test_what_an_answer_rests_on_adds_up() -> None:
     one = stream()
     model = learn(HierarchicalHyCal(views=VIEWS), one.steps)
-    found = model.scorer.score_parts(one.queries)
+    found = model.score_parts(one.queries)
     assert [part.name for part in found.parts] == ["view 1", "view 2", "domain"]
     total = sum(part.share for part in found.parts)
     np.testing.assert_allclose(total, found.scores - found.scores.mean(axis=1, keepdims=True), atol=1e-6)

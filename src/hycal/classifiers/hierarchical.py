@@ -206,7 +206,7 @@ class HierarchicalHyCal(SealedHierarchy):
         more = _held_out_more_inside(derived, number, samples)
         return log_softmax(_within(derived, samples.X, number, e, more))
 
-    def score_parts(self, X: npt.ArrayLike) -> ScoreParts:
+    def parts_of(self, X: npt.ArrayLike) -> ScoreParts:
         """Return the evidence of each kind for the classes of a domain, and what their domain adds."""
         queries, derived = self.check_queries(X), self.snapshot().value
         q, e = derived.hierarchy.evidence(queries)

@@ -199,13 +199,7 @@ class HyCal(IncrementalClassifier):
         return weights
 
     def measures(self, X: npt.ArrayLike) -> tuple[Doubles, Doubles]:
-        """Return the two measures that are blended, as they are: cosine similarity and squared Mahalanobis distance.
-
-        Returns
-        -------
-        cosine, distance : ndarrays of shape (n, C)
-            Columns follow `classes_`.
-        """
+        """Return the measures that are blended, (n, C) each: cosine similarity and squared Mahalanobis distance."""
         found = self.explain(X)
         return found.cosine, found.distance
 
@@ -220,6 +214,8 @@ class HyCal(IncrementalClassifier):
         >>> parts.cosine.round(2), bool(parts.score[0, 0] > parts.score[0, 1])
         (array([[0.99, 0.2 ]]), True)
         """
+        if self.views is not None:
+            raise HyCalError("These measures are of one encoder. `score_parts` says what each of several views adds.")
         snapshot = self.snapshot()
         queries = self.check_queries(X)
         bank = snapshot.value.bank
@@ -246,7 +242,7 @@ class HyCal(IncrementalClassifier):
         run_in_chunks(measure, len(queries), numbers_per_row=len(order))
         return found
 
-    def score_parts(self, X: npt.ArrayLike) -> ScoreParts:
+    def parts_of(self, X: npt.ArrayLike) -> ScoreParts:
         """Return what direction and distance add to s_c."""
         found = self.explain(X)
         parts = (
@@ -292,11 +288,14 @@ class HyCal(IncrementalClassifier):
     def seal_rows(self, rows: Floats, text: Floats | None) -> npt.NDArray[np.floating]:
         """Return rows fused with the text where that is not linear; their moments are not those of the embeddings."""
         fusion = FUSIONS[self.fusion]
-        return (
-            rows
-            if fusion.fixed_length is not None
-            else fusion.fuse(rows.astype(np.float64), np.asarray(text, np.float64))
-        )
+        if fusion.fixed_length is not None:
+            return rows
+        if text is None:
+            raise HyCalError(
+                f'HyCal(fusion="{self.fusion}") needs a text embedding for every class, and a class to learn has none. '
+                "Nothing was changed. Give its text with its images: text={label: vector}."
+            )
+        return fusion.fuse(rows.astype(np.float64), np.asarray(text, np.float64))
 
     def scores_without_each(self, derived: _Model, records: Records, samples: Selection) -> Floats | None:
         """Only the class of a sample changes without it: its measures and its weight are replaced, then all blended.

@@ -176,6 +176,12 @@ def percent(score: Score) -> str:
     return f"{score.accuracy:.1%} ({score.right:,} of {score.total:,})" if score.total else "-"
 
 
+_SEALED = (
+    "a sealed model does not know its images, so one that it had learned counts twice, and what it holds for unknown or "
+    "unsure stays as at sealing; the model that it was sealed from has neither limit"
+)
+
+
 def print_receipt(
     project: Project,
     receipt: Receipt,
@@ -196,6 +202,8 @@ def print_receipt(
         f"model {short(receipt.before)} before, {short(receipt.after)} after",
         *notes,
     )
+    if state.sealed and receipt.action in ("learn", "merge"):
+        print_line(Console(stderr=True), _SEALED, label="note", style="yellow")
 
 
 def _several(receipt: Receipt) -> str:

@@ -122,7 +122,7 @@ def answer(
     if not len(queries):
         return []
     classifier = state.classifier
-    found = classifier.scorer.score_parts(queries) if why else None
+    found = classifier.score_parts(queries) if why else None
     scores = classifier.decision_function(queries) if found is None else found.scores
     return [
         tuple(

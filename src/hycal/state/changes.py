@@ -21,11 +21,11 @@ from hycal.state.records import ClassRecord, Records
 from hycal.state.samples import rows_beyond
 from hycal.validation import Floats
 
-_ONE_IN = 50  # samples may have changed since something was fitted to all of them
+ONE_IN = 50  # samples may have changed since something was fitted to all of them
 _FEWEST = 1000  # samples of a model that keeps anything
 
 
-def is_due(changed: int, samples: int, one_in: int = _ONE_IN) -> bool:
+def is_due(changed: int, samples: int, one_in: int = ONE_IN) -> bool:
     """Whether what was fitted to all samples is fitted anew, once `changed` of now `samples` samples changed.
 
     >>> is_due(20, 1000), is_due(21, 1000), is_due(1, 999)

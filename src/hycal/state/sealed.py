@@ -108,7 +108,8 @@ class SealedRecords(Records):
         """Yield what the table has beside its classes, for a hash."""
         for key, spread in sorted(self.spreads.items()):
             yield f"{key}\n{spread.freedom}\n".encode() + spread.factor.tobytes()
-        for name, numbers in sorted({**self.weights, **self.numbers}.items()):
+        named = [*self.weights.items(), *self.numbers.items()]
+        for name, numbers in sorted(named, key=lambda each: each[0]):
             yield f"{name}\n".encode() + np.asarray(numbers, np.float64).tobytes()
 
     # Changes
@@ -117,7 +118,7 @@ class SealedRecords(Records):
         """Return the table with `step` learned; `rows_of` makes the method's rows of embeddings."""
         self._check_kind(step.samples)
         return self.learn_classes(
-            {label: (samples, self._grown(label, step)) for label, samples in step.samples.items()}, rows_of
+            {label: (rows, self._grown(label, step, rows.shape[1])) for label, rows in step.samples.items()}, rows_of
         )
 
     def learn_classes(self, classes: Mapping[Label, tuple[Floats, ClassRecord]], rows_of: RowsOf) -> Self:
@@ -150,14 +151,12 @@ class SealedRecords(Records):
             spreads={**mine.spreads, **both},
             weights={**theirs.weights, **mine.weights},
         )
-        return table._joined(
-            {
-                label: (moments, self._grown(label, Step({}, record.domain or None, _text(label, record))))
-                for label, record in theirs.by_label.items()
-                if (moments := record.moments) is not None
-            },
-            Scatters(table.spreads),
-        )
+        added = {}
+        for label, record in theirs.by_label.items():
+            step = Step({}, record.domain or None, _text(label, record))
+            if record.moments is not None:
+                added[label] = record.moments, self._grown(label, step, theirs.width)
+        return table._joined(added, Scatters(table.spreads))
 
     def forget(self, labels: Iterable[Label]) -> Self:
         """Return the table without `labels`; a group without classes is gone."""
@@ -171,7 +170,8 @@ class SealedRecords(Records):
     def rename(self, names: Mapping[Label, Label], domains: Mapping[Label, str]) -> Self:
         """Return the table with new labels, and new names of domains by old label.
 
-        A group whose domain got a new name follows it; a class that moves to another domain stays in its group.
+        A group whose domain got a new name follows it; a class that moves to another domain stays in its group. A group
+        that has no class of its domain left, and whose new domain is a group, is another one of that domain.
         """
         by_label = {
             names.get(label, label): replace(record, domain=domains.get(label, record.domain))
@@ -180,10 +180,12 @@ class SealedRecords(Records):
         moved: defaultdict[str, set[str]] = defaultdict(set)
         for label, record in self.by_label.items():
             moved[self.group_of[label]].add(domains.get(label, record.domain))
-        keys = {
-            key: next(iter(to)) if len(to) == 1 and _FOUND not in key and not to & {*moved} else key
-            for key, to in moved.items()
-        }
+        free = _free_numbers(moved)
+        keys = {key: key for key in moved}
+        for key, to in moved.items():
+            if _FOUND not in key and key not in to:
+                new = min(to)
+                keys[key] = new if len(to) == 1 and new not in {*keys, *keys.values()} else found_key(new, next(free))
         return replace(
             self,
             by_label=by_label,
@@ -192,9 +194,9 @@ class SealedRecords(Records):
             weights={keys[key]: each for key, each in self.weights.items()},
         )
 
-    def _grown(self, label: Label, step: Step) -> ClassRecord:
+    def _grown(self, label: Label, step: Step, width: int) -> ClassRecord:
         """Return the class with the domain and the text of a step, and without moments."""
-        nothing = np.empty((0, self.width if self.by_label else 0), np.float32)
+        nothing = np.empty((0, width), np.float32)
         return replace(grown(label, self.by_label.get(label), nothing, step), moments=None)
 
     def _absorbed(self, classes: Mapping[Label, tuple[Floats, ClassRecord]], rows_of: RowsOf) -> Self:
@@ -238,8 +240,7 @@ class SealedRecords(Records):
 
         A group that was found, and is another one than that of the same key in `other`, gets a number of its own.
         """
-        taken = {*other.keys, *self.keys}
-        free = (number for number in count() if not any(key.endswith(f"{_FOUND}{number}") for key in taken))
+        free = _free_numbers({*other.keys, *self.keys})
         names = {self.group_of[label]: other.group_of[label] for label in self.labels[::-1] if label in other.group_of}
         for key in self.keys:
             clash = _FOUND in key and key in other.keys
@@ -311,6 +312,12 @@ def refuse(what: str) -> Never:
 def found_key(domain: str, number: int) -> str:
     """Return the key of a group that was found in a domain, or among all domains: ""."""
     return f"{domain}{_FOUND}{number}"
+
+
+def _free_numbers(taken: Iterable[str]) -> Iterator[int]:
+    """Yield numbers that no key of a group has."""
+    keys = [*taken]
+    return (number for number in count() if not any(key.endswith(f"{_FOUND}{number}") for key in keys))
 
 
 def _text(label: Label, record: ClassRecord) -> dict[Label, Floats]:

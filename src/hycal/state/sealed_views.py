@@ -21,7 +21,9 @@ from hycal.state.moments import Moments
 from hycal.state.records import ClassRecord, Records
 from hycal.state.sealed import RowsOf, SealedRecords, refuse
 from hycal.state.steps import Step
-from hycal.validation import Floats, Label, view_slices
+from hycal.validation import Doubles, Floats, Label, view_slices
+
+SHARED, DOMAINS = "shared", "domains"  # numbers: weights of views in all domains, and for telling domains
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,7 @@ class SealedViews(SealedRecords):
     """Moments by label, in each view."""
 
     widths: tuple[int, ...] = ()
-    views: tuple[SealedRecords | None, ...] = ()  # None for a view that no image has
+    views: tuple[SealedRecords | None, ...] = ()  # None for a view that no image ever had
 
     @classmethod
     def of_views(cls, records: Records, widths: Sequence[int], views: tuple[SealedRecords | None, ...]) -> Self:
@@ -52,7 +54,7 @@ class SealedViews(SealedRecords):
         """Yield what the table has beside its classes, for a hash: all that the views have."""
         yield from super().shared_bytes()
         for number, own in enumerate(self.views):
-            if own is not None:
+            if own is not None and own.by_label:
                 yield f"view {number}\n".encode()
                 for label, one in zip(own.labels, own.moments, strict=True):
                     yield f"{label}\n{one.count}\n".encode()
@@ -76,19 +78,30 @@ class SealedViews(SealedRecords):
         return learned._with_views(views, step.samples)
 
     def merge(self, other: Records) -> Self:
-        """Return the table of both models' moments; the weights of a domain that both have stay those of this one."""
+        """Return the table of both models' moments, with the fitted numbers of this one.
+
+        A view that only one of them knows has the weights that it has there.
+        """
         if not isinstance(other, SealedViews) or other.widths != self.widths:
             refuse("be merged with a model of other views")
         merged = super().merge(other)
         views = (_merged(*both) for both in zip(self.views, other.views, strict=True))
+        weights = {key: self._filled(other, SHARED, own) for key, own in self.weights.items()}
+        weights |= {key: other._filled(self, SHARED, own) for key, own in other.weights.items() if key not in weights}
+        numbers = {name: self._filled(other, name, self.numbers[name]) for name in (SHARED, DOMAINS)}
+        merged = replace(merged, weights=weights, numbers={**merged.numbers, **numbers})
         return merged._with_views(tuple(views), other.by_label)
 
+    def _filled(self, other: SealedViews, name: str, weights: Doubles) -> Doubles:
+        """Return weights of views, those that this model does not know from the number `name` of the other."""
+        unknown = [mine is None and theirs is not None for mine, theirs in zip(self.views, other.views, strict=True)]
+        return np.where(unknown, other.numbers[name], weights)
+
     def forget(self, labels: Iterable[Label]) -> Self:
-        """Return the table without `labels`; a view without classes is gone."""
+        """Return the table without `labels`; a view without classes stays until the model is saved."""
         unwanted = list(labels)
-        kept = super().forget(unwanted)
-        left = (None if own is None else own.forget(own.by_label.keys() & unwanted) for own in self.views)
-        return replace(kept, views=tuple(own if own is not None and own.by_label else None for own in left))
+        views = (None if own is None else own.forget(own.by_label.keys() & unwanted) for own in self.views)
+        return replace(super().forget(unwanted), views=tuple(views))
 
     def rename(self, names: Mapping[Label, Label], domains: Mapping[Label, str]) -> Self:
         """Return the table with new labels, and new names of domains by old label."""

@@ -33,7 +33,7 @@ def sealed_manifest(table: SealedRecords) -> dict[str, Any]:
         "weighted": sorted(table.weights),
     }
     if isinstance(table, SealedViews):
-        found["views"] = [None if own is None else sealed_manifest(own) for own in table.views]
+        found["views"] = [sealed_manifest(own) if own is not None and own.by_label else None for own in table.views]
     return found
 
 
@@ -48,7 +48,7 @@ def sealed_tensors(table: SealedRecords) -> dict[str, npt.NDArray[Any]]:
 def _tensors_of_views(table: SealedViews) -> dict[str, npt.NDArray[Any]]:
     found: dict[str, npt.NDArray[Any]] = {}
     for number, own in enumerate(table.views):
-        if own is not None:
+        if own is not None and own.by_label:
             counts = [own.by_label[label].count if label in own.by_label else 0 for label in table.labels]
             tensors = {"counts": np.array(counts, dtype=np.int64), **sealed_tensors(own)}
             found |= {_VIEW.format(number) + name: array for name, array in tensors.items()}
@@ -98,6 +98,8 @@ def sealed_records(
         table_of, spreads = partial(SealedViews, widths=tuple(widths), views=views), {}
     width = len(moments[0].centre)
     expect(all(text is None or len(text) == width for text in texts), f"texts to be {width} numbers wide")
+    numbers = _numbers(tensors)
+    expect(widths is None or "scale" not in numbers, "scales of scores in the tables of views alone")
     empty = ClassSamples(np.empty((0, width), np.float32))
     classes = map(ClassRecord, [empty] * len(labels), domains, texts, moments)
     return table_of(
@@ -107,7 +109,7 @@ def sealed_records(
         dict(zip(labels, groups, strict=True)),
         spreads,
         _weights(tensors, weighted),
-        _numbers(tensors),
+        numbers,
     )
 
 
@@ -167,11 +169,17 @@ def _numbers(tensors: Tensors) -> dict[str, npt.NDArray[np.float64]]:
     )
     temperature, *chances = numbers["calibration"].tolist()
     expect(
-        all(_LEAST_SCALE <= scale <= 1.0 / _LEAST_SCALE for scale in (temperature, float(numbers["familiarity"][1]))),
+        all(
+            _LEAST_SCALE <= scale <= 1.0 / _LEAST_SCALE
+            for scale in (temperature, float(numbers["familiarity"][1]), *numbers.get("scale", ()))
+        ),
         f"scales between {_LEAST_SCALE} and {1.0 / _LEAST_SCALE}",
     )
     expect(all(0.0 <= chance <= 1.0 for chance in chances), "probabilities of held-out samples")
-    expect(len(numbers.get("common", (0.0,))) == 1, "one number for what is common to all classes")
+    single = {"common": "what is common to all classes", "scale": "the scale of the scores"}
+    expect(
+        all(len(numbers.get(name, (0.0,))) == 1 for name in single), f"one number for {' and '.join(single.values())}"
+    )
     return numbers
 
 

@@ -27,7 +27,9 @@ class Stream:
     queries: Doubles
 
     @classmethod
-    def synthetic(cls, seed: int, *, shots: Sequence[Sequence[int]], width: int, queries: int = 12) -> Self:
+    def synthetic(
+        cls, seed: int, *, shots: Sequence[Sequence[int]], width: int, queries: int = 12, spread: float = 0.4
+    ) -> Self:
         """Draw clusters in a cone, as CLIP's embeddings lie.
 
         Parameters
@@ -39,6 +41,8 @@ class Stream:
             Embedding dimension, at least 4.
         queries : int
             How many queries to draw.
+        spread : float
+            Of the samples of a class.
         """
         rng = np.random.default_rng(seed)
         steps, centres, label = [], [], 0
@@ -48,7 +52,7 @@ class Stream:
             means = _unit(np.full(width, 1.5) + rng.normal(size=(len(counts), width)))
             centres.append(means)
             rows = np.repeat(np.arange(len(counts)), counts)
-            X = _unit(means[rows] + 0.4 / np.sqrt(width) * rng.normal(size=(len(rows), width)))
+            X = _unit(means[rows] + spread / np.sqrt(width) * rng.normal(size=(len(rows), width)))
             text = _unit(means + 2.0 / np.sqrt(width) * rng.normal(size=means.shape))
             steps.append(
                 LearningStep(
@@ -56,7 +60,7 @@ class Stream:
                 )
             )
         picked = np.concatenate(centres)[rng.integers(label, size=queries)]
-        return cls(tuple(steps), _unit(picked + 0.4 / np.sqrt(width) * rng.normal(size=picked.shape)))
+        return cls(tuple(steps), _unit(picked + spread / np.sqrt(width) * rng.normal(size=picked.shape)))
 
     @property
     def labels(self) -> list[Label]:

@@ -191,7 +191,7 @@ class Calibration:
 
 def _mean_directions(records: Records, columns: list[int]) -> Doubles:
     """Return the direction of the mean of each class at `columns`."""
-    return directions(np.stack([records.ordered[column].samples.mean for column in columns]))
+    return directions(np.stack([records.ordered[column].mean for column in columns]))
 
 
 def _with_own(fitted: float, fixed: float | None, held_out: int) -> float:

@@ -2,10 +2,11 @@
 
 A change of samples takes some out of those that are held out, and puts others in. Only these are scored again, each by
 the model without it. The fit minimises L(t) = strength/2 (t - log T0)^2 - sum_i w_i l_i(t) with t = log T, so that one
-Newton step from the old t leads to the new one, up to the second order of the step. A longer step than 0.05 is not
-taken: T is fitted anew. The scores of the other samples stay as they were. That holds as long as all scores keep their
-scale: T is fitted anew, too, once the median margin of sixteen samples has changed by 5%. It is looked at whenever one
-sample in 1,000 has changed.
+Newton step from the old t leads to the new one, up to the second order of the step. The scores of the other samples
+stay as they were. That holds as long as all scores keep their scale, which the median margin of sixteen samples tells;
+it is looked at whenever one sample in 1,000 has changed. T is fitted anew where a step of t, or the change of scale,
+could move a probability by more than 0.02. A step h moves a probability p of C classes by h p sum_j p_j m_j, with p_j
+and m_j the probabilities and margins of the others: at most by h (log(C - 1)/4 + 0.224).
 
     symbol   field        shape    meaning (n held-out samples)
     l_i      values       (n,)     log likelihood of the class of a sample, at t
@@ -30,7 +31,7 @@ from hycal.state.selection import Selection, spread
 from hycal.uncertainty.leave_one_out import HeldOutScores, ScoringMethod, scores_without
 from hycal.validation import Doubles, Floats, Label
 
-LONGEST = 0.05  # step of log T
+_FARTHEST = 0.02  # that a step may move a probability
 _MOST_NEW = 8  # samples that are scored again
 _LEAST = 1e-300  # probability
 LEAST_MARGIN = 1e-9
@@ -149,10 +150,10 @@ class Likelihood:
 
     def after(self, method: ScoringMethod, derived: Any, changes: Changes) -> Likelihood | None:
         """Return the likelihood at the temperature after a change; None if that has to be fitted anew."""
-        unwatched = self.unwatched + changes.samples
+        unwatched, longest = self.unwatched + changes.samples, longest_step(len(changes.after.counts))
         if _WATCHED_AFTER * unwatched > int(changes.after.counts.sum()):
             scale, unwatched = score_margins(method, derived, self.probe) / self.margins, 0
-            if abs(float(np.log(np.median(scale)))) > LONGEST:
+            if abs(float(np.log(np.median(scale)))) > longest:
                 return None
         now, source = self.held_out.after(changes)
         fresh = np.flatnonzero(source < 0)
@@ -166,7 +167,7 @@ class Likelihood:
         weights = (now.counts - 1.0) / now.counts
         slope = self.strength * float(np.log(self.temperature / self.centre)) - float(weights @ parts[1])
         step = -slope / max(self.strength - float(weights @ parts[2]), self.strength)
-        if abs(step) > LONGEST:
+        if abs(step) > longest:
             return None
         values, slopes = _moved(parts, step)
         temperature = self.temperature * float(np.exp(step))
@@ -180,6 +181,15 @@ class Likelihood:
             values = _moved(parts, float(np.log(temperature / self.temperature)))[0]
             chances += weight * np.exp(np.minimum(values, 0.0))
         return np.sort((1.0 - floor) * chances + floor / classes)
+
+
+def longest_step(classes: int) -> float:
+    """Return the step of log T that moves no probability by more than 0.02.
+
+    >>> round(longest_step(2), 3), round(longest_step(1000), 3)
+    (0.089, 0.01)
+    """
+    return _FARTHEST / (0.25 * float(np.log(max(classes - 1, 1))) + 0.224)
 
 
 def _moved(parts: Doubles, step: float) -> tuple[Doubles, Doubles]:

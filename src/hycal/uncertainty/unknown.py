@@ -171,7 +171,8 @@ def lowest_familiarity(held_out: Doubles, error: float) -> float:
     if not n:
         raise HyCalError(
             "No class has two samples that differ, so none can be held out to set a threshold. Learn a second "
-            "image of a class that is not a near-duplicate of the first."
+            "image of a class that is not a near-duplicate of the first. A model that is sealed holds none out: learn "
+            "that image before sealing."
         )
     normal = held_out.mean() - student_quantile(n, 1.0 - error) * held_out.std(ddof=1)
     weight = n * error / (n * error + _MANY)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hycal.encoders.onnx_graph import GraphBuilder
 
 _HELD_OUT = 64  # samples of a domain that the weights of views inside it are fitted on
-_HELD_OUT_FOR_DOMAINS = 64  # samples of all domains that the weights for telling domains are fitted on
+_HELD_OUT_FOR_DOMAINS = 64  # of all domains together, that only the weights for telling domains are fitted on
 _DERIVED_AGAIN = 30  # samples of all, where a model is derived for each
 
 
@@ -226,9 +226,13 @@ def fit_models(records: Records, groups: DomainColumns, views: tuple[View | None
 
 
 def _held_out(groups: DomainColumns, views: tuple[View | None, ...]) -> tuple[int, int]:
-    """Return how many samples of a domain are held out to weigh views inside it, and for telling domains."""
+    """Return how many samples of a domain are held out to weigh views inside it, and for telling domains.
+
+    Those for telling domains fit the temperatures of views too, where the method has none of its own.
+    """
     if not leave_out_quickly(views):
         few = -(-_DERIVED_AGAIN // len(groups.names))
         return few, few
-    calibrated = all(view is None or view.method.fixed_temperature is not None for view in views)
-    return _HELD_OUT, -(-_HELD_OUT_FOR_DOMAINS // len(groups.names)) if calibrated else _HELD_OUT
+    if any(view is not None and view.method.fixed_temperature is None for view in views):
+        return _HELD_OUT, _HELD_OUT
+    return _HELD_OUT, -(-_HELD_OUT_FOR_DOMAINS // len(groups.names)) if len(groups.names) > 1 else 0

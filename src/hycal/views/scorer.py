@@ -20,11 +20,12 @@ from hycal.export.onnx_views import view_scores
 from hycal.parallel.threads import run_in_chunks
 from hycal.sealing import Sealing
 from hycal.state.records import Records
-from hycal.state.sealed import refuse
+from hycal.state.sealed import SealedRecords, refuse
 from hycal.state.sealed_views import SealedViews
 from hycal.state.selection import Selection
 from hycal.state.snapshot import Snapshot
 from hycal.state.steps import Step
+from hycal.uncertainty.calibration import Calibration
 from hycal.uncertainty.carried import familiarity_of
 from hycal.uncertainty.unknown import Familiarity
 from hycal.validation import Doubles, Floats, view_slices
@@ -91,8 +92,7 @@ class ViewScorer:
     @property
     def sealing(self) -> Sealing:
         """What a sealed model keeps of each view: the same as of one."""
-        sealing: Sealing = self.method.sealing
-        return sealing
+        return self.method.sealing
 
     def with_parameters(self, **changes: Any) -> ViewScorer:
         """Return the same of other parameters."""
@@ -130,6 +130,8 @@ class ViewScorer:
         table, method = records.view(part), self.method
         if not method.scores_announced and table.unseen:
             table = table.forget(table.unseen)
+        if isinstance(table, SealedRecords) and not table.by_label:
+            return method.with_parameters(**table.parameters), table
         if method.without_text and all(record.text is None for record in table.by_label.values()):
             method = method.with_parameters(**method.without_text)
         return method, table
@@ -139,10 +141,12 @@ class ViewScorer:
         if not table.by_label:
             return None
         same = old is not None and old.method.get_params() == method.get_params()
-        value, known = method.derived(table, old.value if same and old is not None else None)
+        value, _ = method.derived(table, old.value if same and old is not None else None)
         columns = np.array([records.column_of[label] for label in table.labels], dtype=np.intp)
-        temperature = known["calibration"].result.temperature if known else 1.0
-        return View(part, method, table, columns, value, temperature)
+        sealed = isinstance(table, SealedRecords)
+        return View(
+            part, method, table, columns, value, method.kept_calibration(value, table).temperature if sealed else 1.0
+        )
 
     # Sealing
 
@@ -154,6 +158,11 @@ class ViewScorer:
         """Return the models of all views, from moments, with the weights that are kept."""
         return models_in(table, tuple(self._view(table, part, None) for part in self.parts))
 
+    def kept_calibration(self, value: ViewModels, table: SealedRecords) -> Calibration:
+        """Return what a sealed table keeps of the calibration; temperatures are those of the views."""
+        temperature, *own = table.numbers["calibration"].tolist()
+        return Calibration.known(temperature, np.array(own), table, self.fixed_temperature)
+
     def kept_familiarity(self, value: ViewModels, table: SealedViews) -> ViewFamiliarity:
         """Return the measure of how well queries fit the classes, as a snapshot has it."""
         return view_familiarity_in(value, table)
@@ -164,7 +173,7 @@ class ViewScorer:
         learned = table.learn_views(step, [method.seal_rows for method in methods])
         for part, method in zip(self.parts, methods, strict=True):
             if self._part(learned, part)[0].get_params() != method.get_params():
-                refuse("use texts in a view that had none")
+                refuse("use texts in a view that had none, or do without in one that had some")
         return learned
 
     def adopted(self, table: SealedViews) -> SealedViews:
@@ -210,7 +219,7 @@ class ViewScorer:
             domain_weights=weights.domains,
         )
 
-    def score_parts(self, X: npt.ArrayLike) -> ScoreParts:
+    def parts_of(self, X: npt.ArrayLike) -> ScoreParts:
         """Return the evidence of each view, and what the domain of a class adds."""
         queries, derived = self.model.check_queries(X), self.model.snapshot().value
         has = derived.present(queries)
@@ -236,6 +245,10 @@ class Viewed:
     def scorer(self) -> Any:
         """What derives and scores: the method itself, or its models of several views."""
         return self if self.views is None else ViewScorer(self)
+
+    def score_parts(self, X: npt.ArrayLike) -> ScoreParts | None:
+        """Return the scores of queries with the evidence behind them, or each view's; None if the method cannot say."""
+        return self.scorer.parts_of(X)
 
     @property
     def view_weights_(self) -> Doubles:

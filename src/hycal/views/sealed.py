@@ -16,7 +16,7 @@ import numpy as np
 from hycal.errors import HyCalError
 from hycal.sealing import SealPlan, familiarity_in, kept_numbers, rounded_numbers
 from hycal.state.sealed import SealedRecords
-from hycal.state.sealed_views import SealedViews
+from hycal.state.sealed_views import DOMAINS, SHARED, SealedViews
 from hycal.state.snapshot import Snapshot
 from hycal.uncertainty.calibration import Calibration
 from hycal.uncertainty.carried import CalibratedMethod, calibration_of
@@ -25,7 +25,6 @@ from hycal.views.familiarity import ViewFamiliarity
 from hycal.views.models import View, ViewModels, fit_models
 from hycal.views.weights import DomainColumns, ViewWeights
 
-_SHARED, _DOMAINS = "shared", "domains"  # numbers: weights of views in all domains, and for telling domains
 _LEAST, _LARGEST = 1e-9, 1e6  # weight of a view that a fit can give
 
 
@@ -51,8 +50,8 @@ def seal_views(scorer: CalibratedMethod, snapshot: Snapshot, parameters: Mapping
         weights=dict(zip(weights.names, weights.classes, strict=True)),
         numbers={
             **rounded_numbers(calibration, 0.0, familiarity.spread, familiarity.held_out),
-            _SHARED: weights.shared,
-            _DOMAINS: weights.domains if len(weights.names) > 1 else weights.shared,
+            SHARED: weights.shared,
+            DOMAINS: weights.domains if len(weights.names) > 1 else weights.shared,
         },
         parameters=parameters,
     )
@@ -65,8 +64,7 @@ def _plan(view: View) -> SealPlan:
             f"Class {view.table.unseen[0]!r} has a text and no image in one of the views. Only classes with images can "
             "be sealed. Nothing was changed. Learn its images with all encoders, or forget it."
         )
-    plan: SealPlan = view.method.seal_plan(view.value, view.table)
-    return plan
+    return view.method.seal_plan(view.value, view.table)
 
 
 def _table(view: View, plan: SealPlan, known: Familiarity) -> SealedRecords:
@@ -77,9 +75,9 @@ def _table(view: View, plan: SealPlan, known: Familiarity) -> SealedRecords:
 
 def models_in(table: SealedViews, views: tuple[View | None, ...]) -> ViewModels:
     """Return the models of a sealed table, with the weights that it keeps."""
-    groups, shared = DomainColumns.of(table.domains), table.numbers[_SHARED]
+    groups, shared = DomainColumns.of(table.domains), table.numbers[SHARED]
     classes = np.stack([table.weights.get(name, shared) for name in groups.names])
-    return ViewModels(table, groups, views, ViewWeights(groups.names, classes, shared, table.numbers[_DOMAINS]))
+    return ViewModels(table, groups, views, ViewWeights(groups.names, classes, shared, table.numbers[DOMAINS]))
 
 
 def view_familiarity_in(models: ViewModels, table: SealedViews) -> ViewFamiliarity:
@@ -94,7 +92,7 @@ def view_familiarity_in(models: ViewModels, table: SealedViews) -> ViewFamiliari
 
 def check_view_weights(table: SealedViews) -> None:
     """Refuse weights of views that no fit can give."""
-    weights = [table.numbers.get(name, np.empty(0)) for name in (_SHARED, _DOMAINS)] + [*table.weights.values()]
+    weights = [table.numbers.get(name, np.empty(0)) for name in (SHARED, DOMAINS)] + [*table.weights.values()]
     if any(len(each) != len(table.views) for each in weights):
         raise HyCalError("It has no weights of its views, or weights of another number of views.")
     if not all(np.all((each >= _LEAST) & (each <= _LARGEST)) for each in weights):
