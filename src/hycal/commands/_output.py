@@ -177,8 +177,8 @@ def percent(score: Score) -> str:
 
 
 _SEALED = (
-    "a sealed model does not know its images, so one that it had learned counts twice, and what it holds for unknown or "
-    "unsure stays as at sealing; the model that it was sealed from has neither limit"
+    "a sealed model does not know its images, so one that it had learned counts twice, and its thresholds for unknown "
+    "images stay as at sealing; the model that it was sealed from has neither limit"
 )
 
 
