@@ -144,6 +144,26 @@ def test_an_open_model_does_not_take_in_a_sealed_one(plain, small, tmp_path):
     assert "merge that one into this one" in said and not (tmp_path / "both.hycal").exists()
 
 
+PART = "The covariance of domain low keeps its part, and the calibration stays"
+CALIBRATION = "The calibration stays as it was at sealing"
+
+
+@pytest.mark.parametrize("option", [(), ("--for-good",)])
+def test_forgetting_a_class_says_what_stays(option, small, photos, shared_cache):
+    said = hycal("forget", small, "low/0", "--yes", *option)
+    assert PART in said and "Nothing of what was forgotten" not in said and "embeddings were removed" not in said
+    assert "forget before you seal if no trace may stay" in said
+    hycal("learn", small, photos / "high", "--domain", "tall", "--cache", shared_cache / "embeddings")
+    assert hycal_json("forget", small, "tall", "--yes", *option)["stays"].startswith(CALIBRATION)
+
+
+@pytest.mark.parametrize(("method", "stays"), [("NCM", CALIBRATION), ("HyCal", CALIBRATION), ("KLDA", "all classes")])
+def test_what_stays_depends_on_the_method(method, stays, plain, tmp_path):
+    hycal("remake", plain, method, "--out", tmp_path / "m.hycal")
+    hycal("seal", tmp_path / "m.hycal", "--out", tmp_path / "small.hycal")
+    assert stays in hycal("forget", tmp_path / "small.hycal", "low/0", "--yes", "--for-good")
+
+
 def test_the_last_class_stays(small):
     assert "keeps its last class" in hycal_error("forget", small, "low", "--yes")
 

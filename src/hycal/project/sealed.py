@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -111,6 +111,19 @@ def forget(state: State, target: Target) -> Change:
     if len(counts) == len(state.classes):
         raise HyCalError("A sealed model keeps its last class. Nothing was changed; remove the file instead.")
     return _changed(state, copy.copy(state.classifier).forget(list(counts)), "forget", counts)
+
+
+def left_behind(state: State, labels: Iterable[Label]) -> str:
+    """Return what a sealed model keeps of classes once they are forgotten, as a sentence for users."""
+    records, gone, keys = state.classifier.records_, set(labels), set[str]()
+    for table in _tables(records) if isinstance(records, SealedRecords) else ():
+        left = {key for label, key in table.group_of.items() if label not in gone}
+        shared = {label for label, key in table.group_of.items() if key in table.spreads and key in left}
+        keys |= {table.group_of[label] for label in shared & gone if table.by_label[label].count > 1}
+    domains = sorted({key.partition("\n")[0] for key in keys})
+    owners = " and ".join(f"domain {domain}" if domain else "all classes" for domain in domains)
+    part = f"The covariance of {owners} keeps its part, and the" if domains else "The"
+    return f"{part} calibration stays as it was at sealing; forget before you seal if no trace may stay."
 
 
 def rename(state: State, old: Target, new: str) -> Change:
