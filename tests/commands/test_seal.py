@@ -98,6 +98,14 @@ def test_it_learns_forgets_renames_and_merges(plain, small, photos, shared_cache
     assert [entry["action"] for entry in hycal_json("info", small)["history"]] == ["learn", "rename", "forget"]
 
 
+NO_VIEW = "the model is sealed: no view can be added or dropped"
+
+
+def test_no_view_is_recommended(small):
+    said = hycal("views", small)
+    assert NO_VIEW in said and "--add" not in said
+
+
 def test_a_model_of_two_encoders_is_sealed(photos, tmp_path, monkeypatch):
     write_transformers(tmp_path / "cache" / "encoders" / "clip-vit-b32", activation="quick_gelu")
     monkeypatch.setenv("HYCAL_CACHE", str(tmp_path / "cache"))
@@ -114,9 +122,39 @@ def test_a_model_of_two_encoders_is_sealed(photos, tmp_path, monkeypatch):
     hycal("learn", small, photos / "high", "--domain", "tall", "-q")
     assert set(hycal_json("views", small)["views"][0]["weights"]) == {"low", "tall"}
     before = small.read_bytes()
+    assert NO_VIEW in hycal("views", small)
     for option in ("--drop", "--add"):
         assert "sealed: it has no embeddings" in hycal_error("views", small, option, "clip-vit-b32")
     assert small.read_bytes() == before
+
+
+def test_a_sealed_model_is_compared_by_numbers_of_images(plain, small):
+    said = hycal("diff", plain, small)
+    assert "3 classes with as many images in both; only numbers of images were compared" in said
+    assert "images only in" not in said and "are the same in both" not in said and "sealed: no in" in said
+    found = hycal_json("diff", plain, small)
+    assert found["counted"] == {f"low/{digit}": [6, 6] for digit in range(3)}
+    assert not found["changed"] and not found["equal"] and not found["same_classes"]
+
+
+def test_sealed_models_are_the_same_in_classes_of_equal_moments(small, photos, shared_small, shared_cache, tmp_path):
+    assert hycal("diff", small, shared_small, "--strict") == "the models are equal\n"
+    (tmp_path / "more" / "0").mkdir(parents=True)
+    shutil.copy(min((photos / "test" / "low" / "0").iterdir()), tmp_path / "more" / "0")
+    hycal("learn", small, tmp_path / "more", "--domain", "low", "--cache", shared_cache / "embeddings")
+    said = hycal("diff", small, shared_small)
+    assert f"low/0: 7 images in {small}, 6 in {shared_small}" in said and "2 classes are the same in both" in said
+    assert "calibration and shared covariances" in said
+
+
+def test_sealed_models_that_differ_beside_their_classes_are_not_equal(plain, small, tmp_path):
+    """The covariance of one of them keeps the part of a class that it forgot."""
+    never = shutil.copy(plain, tmp_path / "never.hycal")
+    for path in (small, never):
+        hycal("forget", path, "low/0", "--yes")
+    hycal("seal", never, "--out", tmp_path / "without.hycal")
+    found = hycal_json("diff", small, tmp_path / "without.hycal")
+    assert not found["equal"] and found["same_classes"] == 2 and [*found["settings"]] == ["sealed"]
 
 
 REFUSED = {

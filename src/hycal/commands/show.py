@@ -84,7 +84,7 @@ def diff_command(
     strict: Annotated[bool, typer.Option("--strict", help="End with code 3 if the models differ.")] = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Compare two models: settings, classes, and images of each class.
+    """Compare two models: settings, classes, and images of each class; of sealed models, their numbers.
 
     Example: hycal diff photos.hycal photos-before.hycal
     """
@@ -99,6 +99,7 @@ def diff_command(
                 "only_first": found.only_first,
                 "only_second": found.only_second,
                 "changed": {label: vars(change) for label, change in found.changed.items()},
+                "counted": found.counted,
                 "same_classes": found.same,
             }
         )
@@ -115,7 +116,19 @@ def diff_command(
                 f"{label}: {change.only_first:,} images only in {first}, {change.only_second:,} only in {second}, "
                 f"{change.both:,} in both",
             )
-        print_line(console, "the models are equal" if found.equal else f"{found.same:,} classes are the same in both")
+        for label, (mine, theirs) in found.counted.items():
+            if mine != theirs:
+                print_line(console, f"{label}: {plural(mine, 'image')} in {first}, {theirs:,} in {second}")
+        if found.counted:
+            equal = sum(mine == theirs for mine, theirs in found.counted.values())
+            print_line(
+                console,
+                f"{class_count(equal)} with as many images in both; only numbers of images were compared, as a sealed "
+                "model does not know which images it learned",
+            )
+        if found.equal or found.same or not found.counted:
+            same = f"{found.same:,} classes are the same in both"
+            print_line(console, "the models are equal" if found.equal else same)
     if strict and not found.equal:
         raise typer.Exit(FOUND_SOMETHING)
 
