@@ -187,6 +187,7 @@ def seal_command(
 
     Classes keep how many images they had, their mean, and what the method needs of their spread. The copy learns,
     forgets classes and merges. What needs single images, such as undo or another method, only the model itself can do.
+    A model that is sealed already is copied without its history, and rounded if you say --half.
 
     Example: hycal seal photos.hycal --out small.hycal
     """
@@ -194,11 +195,13 @@ def seal_command(
     from hycal.project.sealed import describe, seal
 
     source = open_project(model)
-    reason = source.state.classifier.scorer.sealing.reason
+    already = source.state.sealed
+    reason = "" if already else source.state.classifier.scorer.sealing.reason
     sealed = Project.create(out, seal(source.state), precision="half" if half else "single")
     facts: dict[str, Any] = {
         "model": str(sealed.path),
         "hash": sealed.state.hash,
+        "sealed_already": already,
         "holds": describe(sealed.state),
         "left_out": reason,
         "classes": len(sealed.state.labels),
@@ -209,7 +212,8 @@ def seal_command(
         print_json(facts)
         return
     console = Console()
-    print_line(console, f"sealed {class_count(facts['classes'])} in {sealed.path}: {facts['holds']}")
+    done = f"{source.path} is sealed already; copied, without its history," if already else "sealed"
+    print_line(console, f"{done} {class_count(facts['classes'])} in {sealed.path}: {facts['holds']}")
     print_line(console, f"{facts['bytes']:,} bytes; {facts['bytes_before']:,} before")
     if reason:
         print_line(console, reason, label="note", style="yellow")
