@@ -116,11 +116,11 @@ def diff_command(
                 f"{label}: {change.only_first:,} images only in {first}, {change.only_second:,} only in {second}, "
                 f"{change.both:,} in both",
             )
-        for label, (mine, theirs) in found.counted.items():
-            if mine != theirs:
-                print_line(console, f"{label}: {plural(mine, 'image')} in {first}, {theirs:,} in {second}")
+        for label, (count, other) in found.counted.items():
+            if count != other:
+                print_line(console, f"{label}: {plural(count, 'image')} in {first}, {other:,} in {second}")
         if found.counted:
-            equal = sum(mine == theirs for mine, theirs in found.counted.values())
+            equal = sum(count == other for count, other in found.counted.values())
             print_line(
                 console,
                 f"{class_count(equal)} with as many images in both; only numbers of images were compared, as a sealed "

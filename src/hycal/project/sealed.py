@@ -32,15 +32,20 @@ def seal(state: State) -> State:
 
 
 def describe(state: State) -> str:
-    """Return what a sealed model holds; "no" of another one."""
+    """Return what a sealed model holds, and what can be found out from that; "no" of another one."""
     records = state.classifier.records_
     if not isinstance(records, SealedRecords):
         return "no"
-    exposed = len(exposed_classes(records))
-    few = f"; images of {exposed:,} of {len(records.labels):,} classes could be computed from that" if exposed else ""
-    tables = _tables(records)
+    tables, exposed, total = _tables(records), len(exposed_classes(records)), len(records.labels)
     several = f", in each of {len(tables)} views" if len(tables) > 1 else ""
-    return f"{_KEEPS[tables[0].keeps]}{several}{few}"
+    told = {label for table in tables for label in _telling(table)}
+    where = f"{len(told):,} of {total:,} classes"
+    if tables[0].keeps == "groups":
+        where = f"{len({records.by_label[label].domain for label in told}):,} of {len(state.domains):,} domains"
+    return (
+        f"{_KEEPS[tables[0].keeps]}{several}; images of {exposed:,} of {total:,} classes could be computed "
+        f"from that, and in {where} whoever has an image could check whether it was learned"
+    )
 
 
 def exposed_classes(records: SealedRecords) -> list[Label]:
@@ -71,6 +76,23 @@ def _exposed(records: SealedRecords) -> set[Label]:
         if v * (v - 1) / 2 <= N and v <= records.width:
             single |= set(members)
     return single
+
+
+def _telling(table: SealedRecords) -> set[Label]:
+    """Return the classes of one table of which whoever has an image could check whether it was learned.
+
+    Their scatter has fewer degrees of freedom than there are dimensions, so other images lie outside of its plane. Or
+    they have one or two images x of mean m: only of a learned one, 2 m - x is of length 1, as the other is.
+    """
+    # Rows of the features of all classes may be wider than embeddings; so are those fused with a text, without need.
+    width = table.means.shape[1] if table.keeps == "groups" else table.width
+    found = set()
+    for label in table.labels:
+        count, shared = table.by_label[label].count, table.spreads.get(table.group_of[label])
+        freedom = count - 1 if shared is None else shared.freedom
+        if count <= 2 or (table.keeps != "means" and freedom < width):
+            found.add(label)
+    return found
 
 
 def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Change:
