@@ -56,6 +56,15 @@ def test_it_always_says_what_can_be_found_out(case, tmp_path):
     assert said in described(learned(method.with_parameters(), counts), tmp_path / "m.hycal")
 
 
+def test_images_that_count_twice_fill_no_plane(tmp_path):
+    few = learned(SLDA(), {"a/x": FEW})
+    sealed = few.seal()
+    for _ in range(3):
+        sealed.merge(few)
+    assert sealed.counts_.tolist() == [4 * FEW] and sealed.records_.spreads["a"].freedom > WIDTH
+    assert "in 1 of 1 domains" in described(sealed, tmp_path / "m.hycal")
+
+
 def test_rows_that_a_text_makes_wider_tell_no_more(tmp_path):
     text = {"a/x": images(1, 9)[0]}
     method = HyCal(fusion="concat").partial_fit(images(MANY), ["a/x"] * MANY, domain="a", text=text)

@@ -45,7 +45,9 @@ def forget_command(
     ],
     for_good: Annotated[
         bool,
-        typer.Option("--for-good", help="Also empty the undo and clear the cache: nothing stays, unless it is sealed."),
+        typer.Option(
+            "--for-good", help="Also empty the undo and the cache: nothing of it stays, but in a sealed model."
+        ),
     ] = False,
     cache: opt.CacheFolder = None,
     yes: opt.Yes = False,

@@ -77,9 +77,8 @@ def _sealed(records: Records) -> str:
     """Return whether a model is sealed, with a short hash of what it keeps beside its classes."""
     if not isinstance(records, SealedRecords):
         return "no"
-    return (
-        f"yes, calibration and shared covariances {hashlib.sha256(b''.join(records.shared_bytes())).hexdigest()[:12]}"
-    )
+    digest = hashlib.sha256(b"".join(records.shared_bytes())).hexdigest()
+    return f"yes (calibration and shared covariances {digest[:12]})"
 
 
 def _missing(state: State, other: State) -> dict[Label, int]:

@@ -81,16 +81,15 @@ def _exposed(records: SealedRecords) -> set[Label]:
 def _telling(table: SealedRecords) -> set[Label]:
     """Return the classes of one table of which whoever has an image could check whether it was learned.
 
-    Their scatter has fewer degrees of freedom than there are dimensions, so other images lie outside of its plane. Or
-    they have one or two images x of mean m: only of a learned one, 2 m - x is of length 1, as the other is.
+    Their scatter has fewer dimensions than rows have, so other images lie outside of its plane; images that count twice
+    add none. Or they have one or two images, of mean m: 2 m - x has length 1 if x is one of them, as it is the other.
     """
-    # Rows of the features of all classes may be wider than embeddings; so are those fused with a text, without need.
+    # Features may be wider than embeddings, and so may their scatter; not that of embeddings fused with a text.
     width = table.means.shape[1] if table.keeps == "groups" else table.width
     found = set()
-    for label in table.labels:
-        count, shared = table.by_label[label].count, table.spreads.get(table.group_of[label])
-        freedom = count - 1 if shared is None else shared.freedom
-        if count <= 2 or (table.keeps != "means" and freedom < width):
+    for label, own in zip(table.labels, table.moments, strict=True):
+        factor = table.spreads.get(table.group_of[label], own).factor
+        if own.count <= 2 or (table.keeps != "means" and len(factor) < width):
             found.add(label)
     return found
 
