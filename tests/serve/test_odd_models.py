@@ -53,6 +53,7 @@ def test_the_map_of_a_sealed_model_counts_images_and_shows_none(tmp_path):
     clf = NCM().fit(rows(6), ["a/x", "a/x", "a/y", "a/y", "a/z", "a/z"], domain="a").seal()
     with served(tmp_path / "m.hycal", clf) as client:
         points = client.get("/api/map").json()["points"]
+        assert client.get("/api/info").json()["sealed"]
     assert [(point["label"], point["shots"], point["image"]) for point in points] == [
         ("a/x", 2, None),
         ("a/y", 2, None),

@@ -45,7 +45,9 @@ def forget_command(
     ],
     for_good: Annotated[
         bool,
-        typer.Option("--for-good", help="Also empty the undo and clear the cache: nothing of it stays."),
+        typer.Option(
+            "--for-good", help="Also empty the undo and the cache: nothing of it stays, but in a sealed model."
+        ),
     ] = False,
     cache: opt.CacheFolder = None,
     yes: opt.Yes = False,
@@ -55,7 +57,8 @@ def forget_command(
 
     The receipt shows the model's hash before and after; a model that was never taught it has that same hash. Until
     --for-good is given, `hycal undo` can bring it back, so its data is still in the file, and its embedding in the
-    cache; --for-good can be asked for later as well. The images themselves are yours: hycal never touches them.
+    cache; --for-good can be asked for later as well. The images themselves are yours: hycal never touches them. A
+    sealed model has no undo, and keeps the part that a class has in a covariance that it shares with others.
 
     Where a domain and a class of another one share a name, `flower/` is the domain.
 
@@ -63,6 +66,7 @@ def forget_command(
     """
     from hycal.embedding.cache import embeddings_folder, forget_images
     from hycal.embedding.sources import ImageFile, content_hash
+    from hycal.project.sealed import left_behind
 
     project = open_project(model)
     path = Path(what)
@@ -71,23 +75,26 @@ def forget_command(
         ask_or_stop(f"Nothing will be left in {project.path}. Forget it all?")
     elif not yes and for_good:
         ask_or_stop(f"Nothing can bring {what} back, and no earlier change can be undone then. Forget it for good?")
-    if not for_good:
-        undo = "`hycal undo` reverses this; after --for-good nothing can."
-        note = "A sealed model has no undo: nothing brings it back." if project.state.sealed else undo
-        print_receipt(project, project.forget(name), as_json=as_json, notes=[note])
-        return
-    folder, removed = cache or embeddings_folder(), 0
+    before, folder, removed = project.state, cache or embeddings_folder(), 0
 
     def erase(lost: set[bytes]) -> None:
         nonlocal removed
         removed = forget_images(folder, lost)
 
-    receipt = project.forget_for_good(name, erase)
-    more = {"cache": str(folder), "removed_from_cache": removed}
-    notes = [
-        "Nothing of what was forgotten is left in the file; the undo is empty.",
-        f"{removed:,} embeddings were removed from the cache {folder}.",
-    ]
+    receipt = project.forget_for_good(name, erase) if for_good else project.forget(name)
+    more: dict[str, Any] = {"cache": str(folder), "removed_from_cache": removed} if for_good else {}
+    if before.sealed:
+        more["stays"] = left_behind(before, receipt.images)
+        notes = ["A sealed model has no undo: nothing brings it back.", more["stays"]]
+        if for_good:
+            notes.append(f"Nothing was removed from the cache {folder}: a sealed model does not know its images.")
+    elif for_good:
+        notes = [
+            "Nothing of what was forgotten is left in the file; the undo is empty.",
+            f"{removed:,} embeddings were removed from the cache {folder}.",
+        ]
+    else:
+        notes = ["`hycal undo` reverses this; after --for-good nothing can."]
     print_receipt(project, receipt, as_json=as_json, more=more, notes=notes)
 
 
@@ -182,6 +189,7 @@ def seal_command(
 
     Classes keep how many images they had, their mean, and what the method needs of their spread. The copy learns,
     forgets classes and merges. What needs single images, such as undo or another method, only the model itself can do.
+    A model that is sealed already is copied without its history, and rounded if you say --half.
 
     Example: hycal seal photos.hycal --out small.hycal
     """
@@ -189,11 +197,13 @@ def seal_command(
     from hycal.project.sealed import describe, seal
 
     source = open_project(model)
-    reason = source.state.classifier.scorer.sealing.reason
+    already = source.state.sealed
+    reason = "" if already else source.state.classifier.scorer.sealing.reason
     sealed = Project.create(out, seal(source.state), precision="half" if half else "single")
     facts: dict[str, Any] = {
         "model": str(sealed.path),
         "hash": sealed.state.hash,
+        "sealed_already": already,
         "holds": describe(sealed.state),
         "left_out": reason,
         "classes": len(sealed.state.labels),
@@ -204,7 +214,8 @@ def seal_command(
         print_json(facts)
         return
     console = Console()
-    print_line(console, f"sealed {class_count(facts['classes'])} in {sealed.path}: {facts['holds']}")
+    done = f"{source.path} is sealed already; copied, without its history," if already else "sealed"
+    print_line(console, f"{done} {class_count(facts['classes'])} in {sealed.path}: {facts['holds']}")
     print_line(console, f"{facts['bytes']:,} bytes; {facts['bytes_before']:,} before")
     if reason:
         print_line(console, reason, label="note", style="yellow")

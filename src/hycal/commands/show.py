@@ -24,6 +24,7 @@ from hycal.commands._output import (
 
 if TYPE_CHECKING:
     from hycal.project import HistoryEntry, Project, State
+    from hycal.project.diff import Difference
 
 
 @report_errors
@@ -84,7 +85,7 @@ def diff_command(
     strict: Annotated[bool, typer.Option("--strict", help="End with code 3 if the models differ.")] = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Compare two models: settings, classes, and images of each class.
+    """Compare two models: settings, classes, and images of each class; of sealed models, their numbers.
 
     Example: hycal diff photos.hycal photos-before.hycal
     """
@@ -99,25 +100,42 @@ def diff_command(
                 "only_first": found.only_first,
                 "only_second": found.only_second,
                 "changed": {label: vars(change) for label, change in found.changed.items()},
+                "counted": found.counted,
                 "same_classes": found.same,
             }
         )
     else:
-        console = Console()
-        for name, (mine, theirs) in found.settings.items():
-            print_line(console, f"{name}: {mine} in {first}, {theirs} in {second}")
-        for path, only in ((first, found.only_first), (second, found.only_second)):
-            for label, count in only.items():
-                print_line(console, f"{label}: only in {path}, {plural(count, 'image')}")
-        for label, change in found.changed.items():
-            print_line(
-                console,
-                f"{label}: {change.only_first:,} images only in {first}, {change.only_second:,} only in {second}, "
-                f"{change.both:,} in both",
-            )
-        print_line(console, "the models are equal" if found.equal else f"{found.same:,} classes are the same in both")
+        _print_difference(found, first, second)
     if strict and not found.equal:
         raise typer.Exit(FOUND_SOMETHING)
+
+
+def _print_difference(found: Difference, first: Path, second: Path) -> None:
+    console = Console()
+    for name, (mine, theirs) in found.settings.items():
+        print_line(console, f"{name}: {mine} in {first}, {theirs} in {second}")
+    for path, only in ((first, found.only_first), (second, found.only_second)):
+        for label, count in only.items():
+            print_line(console, f"{label}: only in {path}, {plural(count, 'image')}")
+    for label, change in found.changed.items():
+        print_line(
+            console,
+            f"{label}: {change.only_first:,} images only in {first}, {change.only_second:,} only in {second}, "
+            f"{change.both:,} in both",
+        )
+    for label, (count, other) in found.counted.items():
+        if count != other:
+            print_line(console, f"{label}: {plural(count, 'image')} in {first}, {other:,} in {second}")
+    if found.counted:
+        equal = sum(count == other for count, other in found.counted.values())
+        print_line(
+            console,
+            f"{class_count(equal)} with as many images in both; only numbers of images were compared, as a sealed "
+            "model does not know which images it learned",
+        )
+    if found.equal or found.same or not found.counted:
+        same = f"{found.same:,} classes are the same in both"
+        print_line(console, "the models are equal" if found.equal else same)
 
 
 def _print_look_alikes(state: State) -> None:

@@ -101,6 +101,10 @@ def _show(model: Path, state: State, *, as_json: bool) -> None:
     print_table(table)
     if domains:
         print_line(Console(), "a column for each domain has the weights that held-out images gave the views")
+    if state.sealed:
+        print_line(
+            Console(), "the model is sealed: no view can be added or dropped, only in the one it was sealed from"
+        )
     elif len(found) == 1:
         print_line(Console(), "one view; to add another: hycal views MODEL --add ENCODER --images FOLDER")
 

@@ -22,8 +22,8 @@ _OPEN = (
     "`hycal seal` makes a copy without it."
 )
 _SEALED = (
-    "This file is sealed: it holds no image, thumbnail, file name or history, but {holds}. Who holds an embedding of "
-    "an image may still find out whether it was learned, from the values that the calibration keeps."
+    "This file is sealed: it holds no image, thumbnail, file name or history, but {holds}. Elsewhere that may "
+    "still be guessed: a class mean is nearer to its own images than to others."
 )
 _LIMITS = (
     "- It knows the classes listed below and no others. `predict` says of an image whether it is unlike anything "

@@ -1,11 +1,18 @@
-"""The difference between two models: settings, classes and images."""
+"""The difference between two models: settings, classes and images.
+
+A sealed model does not know its images. Of a class whose moments differ, or that one model alone has sealed, only the
+numbers of images are compared.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hycal.project.state import State
+from hycal.state.records import Records
+from hycal.state.sealed import SealedRecords
 from hycal.validation import Label
 
 
@@ -28,12 +35,14 @@ class Difference:
     only_first: Mapping[Label, int]
     only_second: Mapping[Label, int]
     changed: Mapping[Label, ClassChange]  # classes of both models with different images
-    same: int  # number of classes of both models with the same images
+    # Numbers of images in the first and in the second, of differing classes whose images a sealed model does not know.
+    counted: Mapping[Label, tuple[int, int]]
+    same: int  # number of classes of both models with the same images, or with equal moments where both are sealed
 
     @property
     def equal(self) -> bool:
         """Whether the models are equal."""
-        return not (self.settings or self.only_first or self.only_second or self.changed)
+        return not (self.settings or self.only_first or self.only_second or self.changed or self.counted)
 
 
 def compare(first: State, second: State) -> Difference:
@@ -41,6 +50,7 @@ def compare(first: State, second: State) -> Difference:
     mine, theirs = _settings(first), _settings(second)
     common = [label for label in first.labels if label in second.classes]
     differing = [label for label in common if first.classes[label].digest != second.classes[label].digest]
+    sealed = first.sealed or second.sealed
     return Difference(
         settings={
             name: (mine.get(name, ""), theirs.get(name, ""))
@@ -49,7 +59,8 @@ def compare(first: State, second: State) -> Difference:
         },
         only_first=_missing(first, second),
         only_second=_missing(second, first),
-        changed={label: _change(first, second, label) for label in differing},
+        changed={} if sealed else {label: _change(first, second, label) for label in differing},
+        counted={label: (first.classes[label].count, second.classes[label].count) for label in differing if sealed},
         same=len(common) - len(differing),
     )
 
@@ -59,7 +70,15 @@ def _settings(state: State) -> dict[str, str]:
     parameters = {name: str(value) for name, value in classifier.get_params(deep=False).items()}
     head = {"method": type(classifier).__name__, "encoder": f"{state.space.name} {state.space.fingerprint}"}
     memo = {f"memo {name}": str(value) for name, value in state.memo.items()}
-    return {**head, **parameters, **memo}
+    return {**head, "sealed": _sealed(classifier.records_), **parameters, **memo}
+
+
+def _sealed(records: Records) -> str:
+    """Return whether a model is sealed, with a short hash of what it keeps beside its classes."""
+    if not isinstance(records, SealedRecords):
+        return "no"
+    digest = hashlib.sha256(b"".join(records.shared_bytes())).hexdigest()
+    return f"yes (calibration and shared covariances {digest[:12]})"
 
 
 def _missing(state: State, other: State) -> dict[Label, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -32,15 +32,20 @@ def seal(state: State) -> State:
 
 
 def describe(state: State) -> str:
-    """Return what a sealed model holds; "no" of another one."""
+    """Return what a sealed model holds, and what can be found out from that; "no" of another one."""
     records = state.classifier.records_
     if not isinstance(records, SealedRecords):
         return "no"
-    exposed = len(exposed_classes(records))
-    few = f"; images of {exposed:,} of {len(records.labels):,} classes could be computed from that" if exposed else ""
-    tables = _tables(records)
+    tables, exposed, total = _tables(records), len(exposed_classes(records)), len(records.labels)
     several = f", in each of {len(tables)} views" if len(tables) > 1 else ""
-    return f"{_KEEPS[tables[0].keeps]}{several}{few}"
+    told = {label for table in tables for label in _telling(table)}
+    where = f"{len(told):,} of {total:,} classes"
+    if tables[0].keeps == "groups":
+        where = f"{len({records.by_label[label].domain for label in told}):,} of {len(state.domains):,} domains"
+    return (
+        f"{_KEEPS[tables[0].keeps]}{several}; images of {exposed:,} of {total:,} classes could be computed "
+        f"from that, and in {where} whoever has an image could check whether it was learned"
+    )
 
 
 def exposed_classes(records: SealedRecords) -> list[Label]:
@@ -71,6 +76,22 @@ def _exposed(records: SealedRecords) -> set[Label]:
         if v * (v - 1) / 2 <= N and v <= records.width:
             single |= set(members)
     return single
+
+
+def _telling(table: SealedRecords) -> set[Label]:
+    """Return the classes of one table of which whoever has an image could check whether it was learned.
+
+    Their scatter has fewer dimensions than rows have, so other images lie outside of its plane; images that count twice
+    add none. Or they have one or two images, of mean m: 2 m - x has length 1 if x is one of them, as it is the other.
+    """
+    # Features may be wider than embeddings, and so may their scatter; not that of embeddings fused with a text.
+    width = table.means.shape[1] if table.keeps == "groups" else table.width
+    found = set()
+    for label, own in zip(table.labels, table.moments, strict=True):
+        factor = table.spreads.get(table.group_of[label], own).factor
+        if own.count <= 2 or (table.keeps != "means" and len(factor) < width):
+            found.add(label)
+    return found
 
 
 def learn(state: State, arrivals: Sequence[Arrival], texts: Mapping[str, Floats] | None = None) -> Change:
@@ -111,6 +132,19 @@ def forget(state: State, target: Target) -> Change:
     if len(counts) == len(state.classes):
         raise HyCalError("A sealed model keeps its last class. Nothing was changed; remove the file instead.")
     return _changed(state, copy.copy(state.classifier).forget(list(counts)), "forget", counts)
+
+
+def left_behind(state: State, labels: Iterable[Label]) -> str:
+    """Return what a sealed model keeps of classes once they are forgotten, as a sentence for users."""
+    records, gone, keys = state.classifier.records_, set(labels), set[str]()
+    for table in _tables(records) if isinstance(records, SealedRecords) else ():
+        left = {key for label, key in table.group_of.items() if label not in gone}
+        shared = {label for label, key in table.group_of.items() if key in table.spreads and key in left}
+        keys |= {table.group_of[label] for label in shared & gone if table.by_label[label].count > 1}
+    domains = sorted({key.partition("\n")[0] for key in keys})
+    owners = " and ".join(f"domain {domain}" if domain else "all classes" for domain in domains)
+    part = f"The covariance of {owners} keeps its part, and the" if domains else "The"
+    return f"{part} calibration stays as it was at sealing; forget before you seal if no trace may stay."
 
 
 def rename(state: State, old: Target, new: str) -> Change:

@@ -209,7 +209,7 @@ def rename(service: TheService, body: requests.RenameIn) -> schemas.ChangeOut:
 
 @router.post("/forget", summary="Forget a class, a domain or an image, exactly")
 def forget(service: TheService, body: requests.ForgetIn) -> schemas.ChangeOut:
-    """The model is then the one that never saw the images."""
+    """The model is then the one that never saw the images; a sealed one keeps their part of what classes share."""
     target = body.name if body.image is None else bytes.fromhex(body.image)
     assert target is not None
     return _change(service, lambda: service.forget(target, for_good=body.for_good))

@@ -51,8 +51,9 @@ class InfoOut(ResponseBody):
     """The model as a whole.
 
     `undo` and `redo` say what the next undo would take back, and the next redo make again, if anything; `undo_empties`
-    whether that undo leaves no class. A `read_only` server refuses every change. `views` has the width of each encoder
-    of a combined one, in the order of a row; images that are sent lack the `missing_views`, for the reason beside them.
+    whether that undo leaves no class. A `read_only` server refuses every change; a `sealed` model has no images and no
+    undo. `views` has the width of each encoder of a combined one, in the order of a row; images that are sent lack the
+    `missing_views`, for the reason beside them.
     """
 
     name: str
@@ -63,6 +64,7 @@ class InfoOut(ResponseBody):
     missing_views: dict[str, str]
     can_embed: bool
     read_only: bool
+    sealed: bool
     classes: int
     images: int
     domains: dict[str, int]

@@ -47,6 +47,7 @@ def describe_model(service: Service, state: State) -> schemas.InfoOut:
         "missing_views": {} if service.encoder is None else missing_views(service.encoder),
         "can_embed": service.encoder is not None,
         "read_only": service.read_only,
+        "sealed": state.sealed,
         "classes": len(state.labels),
         "images": state.n_images,
         "domains": {domain: len(labels) for domain, labels in state.domains.items()},

@@ -205,7 +205,10 @@ const forgot = (receipt) => `Forgot ${receipt.what}`;
 
 async function forget(target, what, images) {
   const left = images < store.info.images ? "" : "Nothing will be left in the model. ";
-  if (await confirmed(`Forget ${what}?`, `${left}The model will be the one that never saw these images. You can undo it.`, "Forget")) {
+  const after = store.info.sealed
+    ? "Nothing brings it back: the model is sealed. Its part of a covariance of several classes stays, and the calibration."
+    : "The model will be the one that never saw these images. You can undo it.";
+  if (await confirmed(`Forget ${what}?`, left + after, "Forget")) {
     await change("forget", target, forgot);
   }
 }
