@@ -103,7 +103,7 @@ def _show(model: Path, state: State, *, as_json: bool) -> None:
         print_line(Console(), "a column for each domain has the weights that held-out images gave the views")
     if state.sealed:
         print_line(
-            Console(), "the model is sealed: no view can be added or dropped, only in the one it was sealed from"
+            Console(), "the model is sealed: add or drop views in the one that it was sealed from, and seal it again"
         )
     elif len(found) == 1:
         print_line(Console(), "one view; to add another: hycal views MODEL --add ENCODER --images FOLDER")
