@@ -26,7 +26,10 @@ def rename_command(
     new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
     as_json: opt.Json = False,
 ) -> None:
-    """Rename a class or a whole domain. No answer changes but for its name.
+    """Rename a class or a whole domain. No answer changes but for its name, unless classes come to another domain.
+
+    Classes of one domain share what the method learns of a domain. So a domain that gets the name of another one, or a
+    class that moves to another domain, may change answers; the receipt says so, and `hycal undo` takes it back.
 
     Example: hycal rename photos.hycal flower/tulip flower/lily
     """

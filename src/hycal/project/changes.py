@@ -122,7 +122,10 @@ def forget(state: State, target: Target) -> Change:
 
 
 def rename(state: State, old: Target, new: str) -> Change:
-    """Rename a class, or every class of a domain. Predictions change only in that name."""
+    """Rename a class, or every class of a domain.
+
+    Predictions change only in that name, unless classes come to another domain; the receipt says so.
+    """
     names = new_names(state, old, new)
     if all(label == renamed for label, renamed in names.items()):
         return state, unchanged(state, "rename", f"{old.name} has that name already")
@@ -131,7 +134,7 @@ def rename(state: State, old: Target, new: str) -> Change:
         changes[renamed] = replace(state.classes[label], domain=split_label(renamed)[0])
     counts: dict[Label, int] = {name: len(state.classes[label].examples) for label, name in names.items()}
     memo = state.classifier.rename_memo(state.memo, names)
-    return changed(state, changes, "rename", f"{old.name} to {new}", counts, memo=memo)
+    return changed(state, changes, "rename", describe_rename(state, old, new, names), counts, memo=memo)
 
 
 def merge(state: State, other: State) -> Change:
@@ -271,6 +274,24 @@ def new_names(state: State, old: Target, new: str) -> dict[Label, str]:
             f"{taken[0]!r} exists already, so nothing was renamed. Choose another name, or forget it first."
         )
     return names
+
+
+def joined_domain(state: State, old: Target, names: Mapping[Label, str]) -> str:
+    """Return the domain that a renamed domain becomes one with, "" if none."""
+    new = split_label(next(iter(names.values())))[0]
+    taken = {normal_name(domain) for domain in state.domains if domain != old.name}
+    return new if old.kind == "domain" and new in taken else ""
+
+
+def describe_rename(state: State, old: Target, new: str, names: Mapping[Label, str]) -> str:
+    """Describe a renaming, and say where it changes which classes are in one domain: answers may change then."""
+    joined = joined_domain(state, old, names)
+    if joined:
+        return f"{old.name} to {new}; {joined} was a domain already, and the two are one now, so answers may change"
+    moved = any(split_label(name)[0] != state.classes[label].domain for label, name in names.items())
+    if old.kind == "class" and moved:
+        return f"{old.name} to {new}; it is in another domain now, so answers may change"
+    return f"{old.name} to {new}"
 
 
 def _kind(state: State) -> ModelKind:
