@@ -79,3 +79,5 @@ def test_a_model_remembers_its_augmentation_and_refuses_another(photos, tmp_path
     plain = tmp_path / "plain.hycal"
     hycal_json("learn", plain, photos / "low")
     assert "cannot be compared" in hycal_error("learn", plain, photos / "low", "--augment", "flip")
+    more = hycal_error("learn", plain, photos / "low", "--encoder", "builtin:flip+builtin")
+    assert "Add it first: `hycal views MODEL --add builtin:flip --images FOLDER`" in more

@@ -139,7 +139,7 @@ def rename(state: State, old: Target, new: str) -> Change:
 
 def merge(state: State, other: State) -> Change:
     """Learn every image of `other`; an image that both have counts once."""
-    check_mergeable(_kind(state), _kind(other))
+    check_mergeable(model_kind(state), model_kind(other))
     other.classifier.records_.check_samples("be merged into a model that is not; merge that one into this one")
     arrivals = [
         Arrival(label, example)  # type: ignore[arg-type]
@@ -294,7 +294,8 @@ def describe_rename(state: State, old: Target, new: str, names: Mapping[Label, s
     return f"{old.name} to {new}"
 
 
-def _kind(state: State) -> ModelKind:
+def model_kind(state: State) -> ModelKind:
+    """Return what another model must have in common with this one to be merged into it."""
     space = state.space
     return ModelKind(
         type(state.classifier).__name__, space.dimension, space.fingerprint, space.name, state.classifier.views

@@ -19,6 +19,7 @@ from hycal.project.changes import (
     describe_counts,
     describe_rename,
     joined_domain,
+    model_kind,
     new_names,
     unchanged,
 )
@@ -27,7 +28,7 @@ from hycal.project.labels import Target, check_class_name, own_labels, split_lab
 from hycal.project.state import State
 from hycal.state.sealed import SealedRecords, refuse
 from hycal.state.sealed_views import SealedViews
-from hycal.validation import Floats, Label, check_one_kind, normal_name
+from hycal.validation import Floats, Label, check_mergeable, check_one_kind, normal_name
 
 _KEEPS = {
     "means": "counts and means of classes",
@@ -145,6 +146,7 @@ def rename(state: State, old: Target, new: str) -> Change:
 
 def merge(state: State, other: State) -> Change:
     """Learn all that another model learned, sealed or not. An image that both know counts twice."""
+    check_mergeable(model_kind(state), model_kind(other))
     counts = {own: other.classes[label].count for label, own in own_labels(state, other.classes).items()}
     return _changed(state, copy.copy(state.classifier).merge(other.classifier), "merge", counts)
 
