@@ -17,10 +17,12 @@ from hycal.commands._inputs import (
     DEFAULT_ENCODER,
     check_method,
     check_names,
+    embedded_before,
     embedding_cache,
     model_encoder,
     new_project,
     open_project,
+    rows_before,
 )
 from hycal.commands._output import (
     FOUND_SOMETHING,
@@ -135,6 +137,8 @@ def correct_command(
     from hycal.project.labels import whole_label
     from hycal.project.learner import Learner
 
+    if image.is_dir():
+        raise HyCalError(f"{image} is a folder. Name one image, or learn a folder of class folders with `hycal learn`.")
     project = open_project(model)
     label = whole_label(project.state, label, ask=partial(_ask_domain, label) if is_watched() else None)
     learner = Learner(project, model_encoder(project.state, encoder, weights))
@@ -192,12 +196,10 @@ def _learn(
     *,
     quiet: bool,
 ) -> Receipt:
-    from hycal.encoders.catalog import JOINED_BY
-    from hycal.encoders.encoder import present_parts
-
     began = time.monotonic()
     console = Console(stderr=True, quiet=quiet)
     with embedding_cache(loaded, cache) as store, embedding_progress(console, total=len(images)) as watch:
+        before = rows_before(store)
         embedded = learner.embed(
             [image.source for image in images],
             names=[image.name for image in images],
@@ -209,11 +211,12 @@ def _learn(
     if not embedded.examples:
         reason = embedded.skipped[0]
         raise HyCalError(f"None of the {len(images)} files can be used. The first: {reason.name}: {reason.reason}.")
-    ready, used = time.monotonic(), JOINED_BY.join(part.name for part in present_parts(loaded))
+    ready, keys = time.monotonic(), [example.key for example in embedded.examples.values()]
+    used, known = embedded_before(loaded, before, keys, embedded.encoded)
     receipt = learner.learn(embedded.labelled([image.label for image in images]))
     print_line(
         console,
         f"{plural(embedded.encoded, 'file')} embedded with {used} in {ready - began:.1f} s, "
-        f"{len(embedded.examples) - embedded.encoded:,} embedded before, learned in {time.monotonic() - ready:.2f} s",
+        f"{known}, learned in {time.monotonic() - ready:.2f} s",
     )
     return replace(receipt, skipped=(*embedded.skipped, *receipt.skipped))
