@@ -39,7 +39,6 @@ from hycal.commands._output import (
     skipped_json,
     working,
 )
-from hycal.commands._pile import project_at
 from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def learn_command(
     from hycal.project.inputs import count_by_class, doubts, doubts_of_names, to_learn
     from hycal.project.learner import Learner
 
-    project = project_at(model)
+    project = open_project(model) if model.exists() else None
     state = None if project is None else project.state
     if augment is not None:
         encoder = augmented_name(encoder or (DEFAULT_ENCODER if state is None else state.space.name), augment)

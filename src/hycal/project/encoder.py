@@ -51,7 +51,7 @@ def encoder_of(
     if own and name and not asked <= known:
         find_parts(name)  # a misspelt name is no other encoder
         lacking = views_to_add(state.space, asked)
-        if lacking:
+        if lacking and not state.sealed:
             raise HyCalError(
                 f"This model was learned with encoder {own!r} and lacks the view of {' and '.join(lacking)}. Add it "
                 f"first: {adding_views('MODEL', lacking)}. Or leave --encoder out."
@@ -149,12 +149,11 @@ def check_encoder(state: State, encoder: Encoder) -> None:
         theirs.dimension,
         theirs.views,
     ):
-        named = "" not in (here.name, theirs.name) and here.name != theirs.name
-        spaces = ("", "") if named else (f" of the space {here.fingerprint!r}", f" of the space {theirs.fingerprint!r}")
         raise HyCalError(
-            f"This model was learned with embeddings{spaces[0]} by encoder {here.name!r} ({here.dimension} numbers), "
-            f"and {theirs.name!r} here makes others{spaces[1]} ({theirs.dimension} numbers). They "
-            "cannot be compared. Use the encoder it was learned with, or learn the images again into a new model."
+            f"This model was learned in the space {here.fingerprint!r} of encoder {here.name!r} ({here.dimension} "
+            f"numbers), and {theirs.name!r} here gives {theirs.fingerprint!r} ({theirs.dimension} numbers). Their "
+            "embeddings cannot be compared. Use the encoder it was learned with, or learn the images again into a new "
+            "model."
         )
 
 
