@@ -267,10 +267,10 @@ class ModelKind:
     encoder_name: str = ""
     views: tuple[int, ...] | None = None
 
-    @property
-    def space(self) -> str:
-        """The space of its embeddings, in words."""
-        encoder = " ".join(filter(None, (self.encoder_name, self.encoder))) or "not named"
+    def space(self, *, named: bool) -> str:
+        """Return the space of its embeddings in words; an encoder that is `named` without its fingerprint."""
+        shown = (self.encoder_name,) if named else (self.encoder_name, self.encoder)
+        encoder = " ".join(filter(None, shown)) or "not named"
         width = self.width if self.views is None else " + ".join(map(str, self.views))
         return f"{width} dimensions (encoder: {encoder})"
 
@@ -286,7 +286,9 @@ def check_mergeable(mine: ModelKind, theirs: ModelKind) -> None:
         raise HyCalError("Cannot merge: the other model has learned nothing yet. Fit it first. Nothing was changed.")
     apart = (mine.width, mine.views) != (theirs.width, theirs.views)
     if apart or (None not in (mine.encoder, theirs.encoder) and mine.encoder != theirs.encoder):
+        named = "" not in (mine.encoder_name, theirs.encoder_name) and mine.encoder_name != theirs.encoder_name
         raise HyCalError(
-            f"Cannot merge: this model has {mine.space}, the other {theirs.space}. Their embeddings cannot be "
-            "compared; learn the images of one again with the encoder of the other. Nothing was changed."
+            f"Cannot merge: this model has {mine.space(named=named)}, the other {theirs.space(named=named)}. Their "
+            "embeddings cannot be compared; learn the images of one again with the encoder of the other. Nothing was "
+            "changed."
         )

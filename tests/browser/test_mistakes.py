@@ -132,7 +132,7 @@ def test_a_name_of_two_classes_is_asked_about_and_a_domain_is_no_class(tmp_path,
         page.click("[aria-label='Rename domain wild']")
         page.fill("dialog input", "meadow")
         page.press("dialog input", "Enter")
-        person.wait_for_message("Renamed to meadow")
+        person.wait_for_message("Renamed wild to meadow")
         assert person.classes() == ["garden/wild", "meadow/rose", "planets/rocky"]
         page.click("[aria-label='Forget domain meadow']")
         page.click("dialog .main")

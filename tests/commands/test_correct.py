@@ -48,6 +48,10 @@ def test_a_new_class_needs_its_domain(model, image, monkeypatch):
     assert hycal_json("correct", model, image, "zero")["images"] == {"tall/zero": 1}
 
 
+def test_a_folder_is_no_image(model, photos):
+    assert "is a folder. Name one image" in hycal_error("correct", model, photos / "low", "low/0")
+
+
 def test_a_file_that_is_no_image_is_refused(model, broken_image):
     before = model.read_bytes()
     assert "cannot be used" in hycal_error("correct", model, broken_image, "low/0")

@@ -22,6 +22,19 @@ def test_list_shows_every_encoder() -> None:
     assert all(spec.name in result.output for spec in list_encoders())
 
 
+def test_the_list_is_one_line_for_each_encoder_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = run("encoders", "list").output.splitlines()
+    for line, spec in zip(said[1:], list_encoders(), strict=False):
+        assert line.startswith(spec.name) and line.rstrip().endswith(spec.summary) and len(line) <= 80
+
+
+def test_show_of_one_that_is_not_here_has_its_licence_and_what_is_missing() -> None:
+    result = run("encoders", "show", "clip-vit-b16-w8")
+    assert result.exit_code == 1
+    assert "licence" in result.output and "MIT" in result.output and "The file model.onnx" in result.output
+
+
 def test_show() -> None:
     result = run("encoders", "show", "builtin")
     assert result.exit_code == 0

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 
+from hycal.commands import _encoder_trials
 from hycal.embedding import read_table
 from hycal.project import Project
 from tests.support.commands import hycal, hycal_error, hycal_json
@@ -25,6 +28,19 @@ def test_people_read_a_table_that_ends_in_a_recommendation(photos):
     said = hycal("encoders", "compare", photos / "low", *TWO)
     assert "processor seconds" in said and "(18 of 18)" in said
     assert said.rstrip().splitlines()[-1].startswith("builtin: nothing else is better beyond chance")
+
+
+def test_what_else_can_be_compared_is_what_is_installed_or_can_be_got(photos, monkeypatch):
+    alone = hycal("encoders", "compare", photos / "low", "--encoder", "builtin")
+    assert "to compare more: hycal encoders get clip-vit-b16-w8, hycal encoders get dinov2-s" in alone
+    missing = SimpleNamespace(missing=True)
+    monkeypatch.setattr(
+        _encoder_trials,
+        "locate",
+        lambda spec: missing if spec.name == "dinov2-s" else SimpleNamespace(missing=not spec.name.endswith("w8")),
+    )
+    more = hycal("encoders", "compare", photos / "low", "--encoder", "builtin").splitlines()[-1]
+    assert "(--encoder clip-vit-b16-w8), hycal encoders get dinov2-s" in more
 
 
 def test_a_model_finds_its_images_by_their_names_or_in_a_folder(learned, photos, monkeypatch):
@@ -79,3 +95,5 @@ def test_a_model_remembers_its_augmentation_and_refuses_another(photos, tmp_path
     plain = tmp_path / "plain.hycal"
     hycal_json("learn", plain, photos / "low")
     assert "cannot be compared" in hycal_error("learn", plain, photos / "low", "--augment", "flip")
+    more = hycal_error("learn", plain, photos / "low", "--encoder", "builtin:flip+builtin")
+    assert "Add it first: `hycal views MODEL --add builtin:flip --images FOLDER`" in more

@@ -46,6 +46,9 @@ def test_the_only_class_has_no_probability(low_model, photos):
 def test_words_need_a_text_tower(learned, low_model, photos):
     error = hycal_error("find", learned.path, photos / "low", "a red car")
     assert "has no text tower" in error and "low/0" in error and ", ...)" in error
+    hycal("rename", low_model, "low/0", "azalea")
+    assert "Did you mean 'low/azalea'?" in hycal_error("find", low_model, photos / "low", "azlea")
+    hycal("undo", low_model)
     assert "(low/0, low/1, low/2)" in hycal_error("find", low_model, photos / "low", "a red car")
 
 

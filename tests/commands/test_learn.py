@@ -54,6 +54,16 @@ def test_people_read_what_was_embedded_and_one_image_is_one(photos, tmp_path):
     assert "0 files embedded" in again and "1 embedded before" in again
 
 
+def test_of_two_encoders_it_says_which_one_embedded_before(photos, tmp_path):
+    fresh = ("--cache", tmp_path / "cache")
+    hycal("learn", tmp_path / "one.hycal", photos / "low", *fresh)
+    two = run_hycal("learn", tmp_path / "two.hycal", photos / "low", *fresh, "--encoder", "builtin+builtin:flip")
+    assert "18 files embedded with builtin:flip in" in two.stderr
+    assert "18 by builtin and 0 by builtin:flip embedded before" in two.stderr
+    again = run_hycal("learn", tmp_path / "new.hycal", photos / "low", *fresh, "--encoder", "builtin+builtin:flip")
+    assert "0 files embedded with builtin+builtin:flip" in again.stderr and ", 18 embedded before" in again.stderr
+
+
 def test_strict_ends_with_code_3_after_learning(photos, tmp_path):
     hycal("learn", tmp_path / "new.hycal", photos / "high", "--strict", code=3)
     assert load(tmp_path / "new.hycal").counts_.tolist() == [6] * 3

@@ -19,6 +19,21 @@ def test_a_class_is_renamed(low_model):
     assert labels(low_model) == {"low/none", "low/1", "low/2"}
 
 
+def test_a_receipt_says_where_answers_may_change(model, tmp_path):
+    """Two domains that become one, and a class in another domain; undo parts them, which a sealed model cannot."""
+    hycal("seal", model, "--out", tmp_path / "sealed.hycal")
+    before = hycal_json("info", model)["hash"]
+    assert "may change" not in hycal("rename", model, "low", "small") + hycal("rename", model, "small/0", "none")
+    assert "it is in another domain now, so answers may change" in hycal("rename", model, "tall/7", "small/7")
+    said = hycal("rename", model, "tall", "small")
+    assert "small was a domain already, and the two are one now, so answers may change" in said
+    for _ in range(4):
+        hycal("undo", model)
+    assert hycal_json("info", model)["hash"] == before
+    assert "could part the two again" in hycal_error("rename", tmp_path / "sealed.hycal", "tall", "low")
+    assert hycal_json("rename", tmp_path / "sealed.hycal", "tall", "long")["what"] == "tall to long"
+
+
 def test_a_name_that_is_taken_is_refused(low_model):
     before = low_model.read_bytes()
     assert "low/1" in hycal_error("rename", low_model, "low/0", "low/1")

@@ -110,6 +110,12 @@ def test_what_is_wrong_is_said_before_anything_is_touched(learned, pile, tmp_pat
     assert tree(tmp_path) == before
 
 
+@pytest.mark.parametrize(("ways", "said"), [((), "choose one of"), (("--copy", "--link"), "choose only one of")])
+def test_one_way_must_be_chosen(learned, pile, tmp_path, ways, said):
+    result = run_hycal("sort", learned.path, pile, "--out", tmp_path / "out", "--dry-run", *ways)
+    assert result.exit_code == 2 and f"{said} --copy, --move and --link" in result.output
+
+
 def test_unsort_names_what_had_to_stay(learned, pile, tmp_path):
     found = json.loads(hycal("sort", learned.path, pile, "--out", tmp_path / "out", "--copy", "--json"))
     edited = tmp_path / "out" / found["images"][0]["target"]

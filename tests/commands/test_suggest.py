@@ -39,6 +39,19 @@ def test_a_table_in_the_pile_is_filled_in_with_a_guess_and_learned(photos, tmp_p
     assert [Path(item["file"]).name for item in found["skipped"]] == ["notes.txt"]
 
 
+def test_a_copied_guess_is_the_known_class_whatever_the_table_is_called(model, photos, tmp_path):
+    """Without --domain too; a new class of a known domain is that, and a plain name is asked about."""
+    table, files = tmp_path / "more.csv", map(str, sorted((photos / "test" / "low").rglob("*.png")))
+    rows = zip(files, ["low/0", "tall/new", "8"], strict=False)
+    table.write_text("\n".join(["file,label", *map(",".join, rows)]))
+    said = run_hycal("learn", model, table, "--outside")
+    assert "look: more/8: a new class" in said.stderr and "--domain tall" in said.stderr
+    counts = {entry["label"]: entry["images"] for entry in hycal_json("classes", model)}
+    assert (counts["low/0"], counts["tall/new"], counts["more/8"]) == (7, 1, 1)
+    judged = hycal_json("evaluate", model, table, "--outside")["domains"]
+    assert {domain: score["total"] for domain, score in judged.items()} == {"low": 1, "tall": 1, "more": 1}
+
+
 def test_one_line_for_each_image_the_same_every_time(learned, photos):
     printed = hycal("suggest", learned.path, photos / "test", "--most", 3)
     assert len(printed.splitlines()) == 3 and "%?" in printed

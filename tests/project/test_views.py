@@ -169,7 +169,7 @@ def test_questions_and_classes_that_lack_a_view_are_answered_from_the_others(pro
 def test_without_an_image_nothing_is_changed_and_what_cannot_have_views_says_so(tmp_path, project):
     before = project.path.read_bytes()
     assert project.add_view(AUX, {b"x" * 32: np.ones(5, np.float32)}).change == ""
-    with pytest.raises(HyCalError, match=r"aux cannot be dropped: the model has one view, tiny"):
+    with pytest.raises(HyCalError, match=r"no view 'aux'; it has tiny\."):
         project.drop_view("aux")
     with pytest.raises(HyCalError, match=r"tiny cannot be dropped: the model has one view, tiny"):
         project.drop_view("tiny")

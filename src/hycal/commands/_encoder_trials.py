@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from hycal.commands._inputs import EncoderChoice, embed_images
 from hycal.commands._output import counted, percent, plain, print_line, print_table, score_json
 from hycal.embedding.sources import ImageFile
 from hycal.encoders import load_encoder
-from hycal.encoders.catalog import JOINED_BY, find_parts, list_encoders
+from hycal.encoders.catalog import JOINED_BY, find_encoder, find_parts, list_encoders
 from hycal.encoders.files import locate
 from hycal.errors import HyCalError
 from hycal.project import DEFAULT_METHOD, Project, State
@@ -38,12 +38,16 @@ from hycal.project.inputs import to_learn
 from hycal.validation import unit_views
 
 _LABEL_FILES = {".csv", ".json", ".jsonl", ".xml", ".npz"}  # any other file is a model
+_WORTH_TRYING = ("clip-vit-b16-w8", "dinov2-s")
 
 
 def other_encoders(state: State) -> list[str]:
     """Return the encoders whose weights are here, but for the model's own."""
-    own = {part.name for part in state.space.parts}
-    return [spec.name for spec in list_encoders() if spec.name not in own and not locate(spec).missing]
+    return _installed(but=_parts_of(state))
+
+
+def _installed(*, but: Collection[str] = ()) -> list[str]:
+    return [spec.name for spec in list_encoders() if spec.name not in but and not locate(spec).missing]
 
 
 def no_other_encoder(state: State) -> str:
@@ -120,8 +124,7 @@ def _parts_of(state: State | None) -> set[str]:
 def names_to_compare(state: State | None, asked: Sequence[str]) -> list[str]:
     """Return the encoders that were asked for, or all that are installed; those of the model are always among them."""
     chosen = [spec.name for name in asked for spec in find_parts(name)]
-    installed = [spec.name for spec in list_encoders() if not locate(spec).missing]
-    return list(dict.fromkeys([*sorted(_parts_of(state) - {""}), *(chosen or installed)]))
+    return list(dict.fromkeys([*sorted(_parts_of(state) - {""}), *(chosen or _installed())]))
 
 
 def show_comparison(source: Path, state: State | None, found: Sequence[Judged], problems: Sequence[str]) -> None:
@@ -138,7 +141,10 @@ def show_comparison(source: Path, state: State | None, found: Sequence[Judged], 
         print_line(console, problem, style="yellow")
     print_line(console, verdict(source, state, found))
     if len(found) == 1:
-        print_line(console, "to compare more: hycal encoders get clip-vit-b16-w8, hycal encoders get dinov2-s")
+        here = [f"--encoder {name}" for name in _installed(but=found[0].encoder.split(JOINED_BY))]
+        away = [f"hycal encoders get {name}" for name in _WORTH_TRYING if locate(find_encoder(name)).missing]
+        more = [*([f"name others that are installed ({', '.join(here)})"] if here else []), *away]
+        print_line(console, f"to compare more: {', '.join(more)}")
 
 
 def comparison_json(

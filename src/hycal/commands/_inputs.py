@@ -121,6 +121,27 @@ def embedding_cache(
             raise typer.Exit(INTERRUPTED) from None
 
 
+def rows_before(store: EmbeddingCache | JoinedStore[EmbeddingCache]) -> list[set[bytes]]:
+    """Return which images each part of a combined encoder has in the cache; [] of one encoder, whose run counts."""
+    from hycal.embedding.store import JoinedStore
+
+    return [part.known() for part in store.parts] if isinstance(store, JoinedStore) else []
+
+
+def embedded_before(encoder: Encoder, before: list[set[bytes]], keys: Sequence[bytes], encoded: int) -> tuple[str, str]:
+    """Return the encoders that embedded, and how many of the images were embedded before: by part if they differ."""
+    from hycal.encoders.catalog import JOINED_BY
+    from hycal.encoders.encoder import present_parts
+
+    names = [part.name for part in present_parts(encoder)]
+    counts = [sum(key in own for key in keys) for own in before]
+    if not encoded or len({frozenset(own.intersection(keys)) for own in before}) < 2:
+        return JOINED_BY.join(names), f"{len(keys) - encoded:,} embedded before"
+    used = [name for name, count in zip(names, counts, strict=True) if count < len(keys)]
+    said = " and ".join(f"{count:,} by {name}" for name, count in zip(names, counts, strict=True))
+    return JOINED_BY.join(used), f"{said} embedded before"
+
+
 def embed_images(
     images: Sequence[ImageSource],
     encoder: Encoder,
@@ -141,16 +162,15 @@ def embed_images(
         embedding_cache(encoder, cache, unchanged="") as store,
         embedding_progress(Console(stderr=True, quiet=quiet), total=len(images)) as watch,
     ):
-        run = way or partial(embed, encoder=encoder)
+        before, run = rows_before(store), way or partial(embed, encoder=encoder)
         result = run(images, store=store, watch=watch)
     if summary is not None:
         seconds, new = time.monotonic() - began, result.encoded
-        known = len(result.rows) - new
+        used, known = embedded_before(encoder, before, result.keys, new)
         if new:
-            rate = f"{new / seconds:.1f} images/s"
-            made = f"{new:,} images encoded with {encoder.name} ({rate}), {known:,} embedded before"
+            made = f"{new:,} images encoded with {used} ({new / seconds:.1f} images/s), {known}"
         else:
-            made = f"no image was encoded, {known:,} in the cache"
+            made = f"no image was encoded, {len(result.rows):,} in the cache"
         print_line(summary, f"{len(images):,} files in {seconds:.1f} s: {made}, {len(result.skipped):,} skipped")
     return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from rich.console import Console
 from hycal.commands import _options as opt
 from hycal.commands._inputs import open_project
 from hycal.commands._output import ask_or_stop, class_count, print_json, print_line, print_receipt, report_errors
+from hycal.errors import HyCalError
 
 if TYPE_CHECKING:
     from hycal.project import HistoryEntry, State
@@ -26,7 +28,10 @@ def rename_command(
     new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
     as_json: opt.Json = False,
 ) -> None:
-    """Rename a class or a whole domain. No answer changes but for its name.
+    """Rename a class or a whole domain. No answer changes but for its name, unless classes come to another domain.
+
+    Classes of one domain share what the method learns of a domain. So a domain that gets the name of another one, or a
+    class that moves to another domain, may change answers; the receipt says so, and `hycal undo` takes it back.
 
     Example: hycal rename photos.hycal flower/tulip flower/lily
     """
@@ -173,9 +178,28 @@ def merge_command(
     from hycal.project import Project
     from hycal.project.project import operations
 
-    state = open_project(first).state
-    following, receipt = operations(state).merge(state, open_project(second).state)
+    state, other = open_project(first).state, open_project(second).state
+    _check_views(first, state, second, other)
+    _check_views(second, other, first, state)
+    following, receipt = operations(state).merge(state, other)
     print_receipt(Project.create(out, following), receipt, as_json=as_json)
+
+
+def _check_views(path: Path, state: State, more: Path, other: State) -> None:
+    """Refuse to merge a model that lacks views which the other one has, and say how it gets them."""
+    from hycal.project.encoder import adding_views, views_to_add
+
+    lacking = views_to_add(state.space, [part.name for part in other.space.parts])
+    if not lacking or type(state.classifier) is not type(other.classifier):
+        return
+    quoted = shlex.quote(str(path))
+    how = f"Add it first: {adding_views(quoted, lacking)}"
+    if state.sealed:
+        how = f"A sealed model cannot get it; the model that it was sealed from can: {adding_views('MODEL', lacking)}"
+    raise HyCalError(
+        f"Cannot merge: {path} has embeddings of {state.space.name}, and {more} has those of {' and '.join(lacking)} "
+        f"too. {how}. Nothing was changed."
+    )
 
 
 @report_errors

@@ -47,6 +47,7 @@ def list_command() -> None:
     made = ", ".join(f"{status.spec.name} {status.backend}" for status in statuses if status.ready)
     print_line(Console(), f"back ends of new embeddings: {made}")
     _print_combinations(statuses)
+    print_line(Console(), "licence and origin: hycal encoders show NAME")
 
 
 @app.command("get")
@@ -69,30 +70,44 @@ def get_command(name: Name, weights: Weights = None, backend: opt.BackendName = 
 @app.command("show")
 @report_errors
 def show_command(name: Name, weights: Weights = None, backend: opt.BackendName = "auto") -> None:
-    """Load an encoder and print what identifies it; of several joined by "+", each part."""
+    """Load an encoder and print what identifies it; of several joined by "+", each part.
+
+    Of one that is not on this machine, print what is known of it, and what is missing.
+    """
     specs, library = find_parts(name), opt.check_backend(backend)
-    loaded = load_encoder(name, weights=weights, backend=library)
+    try:
+        loaded = load_encoder(name, weights=weights, backend=library)
+    except HyCalError:
+        for spec in specs:
+            _print_facts(_known_facts(spec))
+        raise
     for spec, part in zip(specs, present_parts(loaded), strict=True):
         assert isinstance(part, TowerEncoder)
-        _show(spec, part)
+        _print_facts(_facts(spec, part))
     if len(specs) > 1:
         print_line(Console(), f"{loaded.name}: the unit vectors of its parts side by side, {loaded.dimension} numbers")
 
 
-def _show(spec: EncoderSpec, encoder: TowerEncoder) -> None:
-    rows = {
-        "encoder": spec.name,
-        "what": spec.summary,
-        "origin": spec.origin,
-        "licence": _licence(spec),
+def _known_facts(spec: EncoderSpec) -> dict[str, str]:
+    """Return what the catalogue says of an encoder."""
+    return {"encoder": spec.name, "what": spec.summary, "origin": spec.origin, "licence": _licence(spec)}
+
+
+def _facts(spec: EncoderSpec, encoder: TowerEncoder) -> dict[str, str]:
+    """Return what is known of an encoder that is loaded."""
+    return {
+        **_known_facts(spec),
         "dimension": str(encoder.dimension),
         "texts": "yes" if encoder.has_text else "no",
         "preprocessing": ", ".join(f"{key} {value}" for key, value in spec.preprocessing.to_json().items()),
         "back end": encoder.backend,
         "fingerprint": encoder.fingerprint,
     }
+
+
+def _print_facts(facts: dict[str, str]) -> None:
     table = Table.grid(padding=(0, 2))
-    for key, value in rows.items():
+    for key, value in facts.items():
         table.add_row(key, Text(value))
     print_table(table)
 
@@ -142,23 +157,29 @@ def compare_command(
 
 @report_errors
 def doctor() -> None:
-    """Say what works on this machine, what does not, and what to do about it."""
+    """Say what works on this machine, what does not, and what to do about it: the encoders that work come first."""
     console = Console()
     print_line(console, f"hycal {__version__}, Python {platform.python_version()}, cache {cache_dir()}")
+    statuses = [check_files(spec) for spec in list_encoders()]
+    absent = [status.spec.name for status in statuses if not status.ready]
+    with console.status("trying the encoders"):
+        tried = [try_out(status) for status in statuses if status.ready]
+    for status in sorted(tried, key=lambda status: not status.ready):
+        print_line(console, f"{status.spec.name}: {status.detail}")
+    _print_combinations(tried)
+    if absent:
+        print_line(console, f"not installed: {', '.join(absent)}; to get one: hycal encoders get NAME")
     for extra, missing in missing_packages().items():
         advice = f"missing {', '.join(missing)}; pip install 'hycal[{extra}]'" if missing else "installed"
         print_line(console, f"extra {extra}: {advice}")
-    with console.status("trying the encoders"):
-        statuses = [try_out(check_files(spec)) for spec in list_encoders()]
-    console.print(_table(statuses))
-    for status in statuses:
-        print_line(console, f"{status.spec.name}: {status.detail}")
-    _print_combinations(statuses)
 
 
 def _print_combinations(statuses: list[EncoderStatus]) -> None:
-    """Say how those that are ready can be combined."""
+    """Say how those that are ready can be combined, and whose texts need another one."""
     ready = [status.spec.name for status in statuses if status.ready]
+    for status in statuses:
+        if status.ready and status.text not in ("yes", "no"):
+            print_line(Console(), f"texts of {status.spec.name}: {status.text}")
     if len(ready) > 1:
         print_line(Console(), f"several together, each a view of an image: --encoder {'+'.join(ready[:2])}")
 
@@ -169,12 +190,13 @@ def _licence(spec: EncoderSpec) -> str:
 
 def _table(statuses: list[EncoderStatus]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for column in ("encoder", "state", "texts", "MB", "licence", "what"):
+    for column in ("encoder", "here", "texts", "MB", "what"):
         table.add_column(
             column, justify="right" if column == "MB" else "left", no_wrap=column != "what", overflow="fold"
         )
     for status in statuses:
         spec = status.spec
-        ready = "[green]ready[/green]" if status.ready else "[yellow]not here[/yellow]"
-        table.add_row(spec.name, ready, status.text, str(spec.megabytes), spec.licence, spec.summary)
+        here = "[green]yes[/green]" if status.ready else "[yellow]no[/yellow]"
+        texts = "yes" if status.text.startswith("yes") else "no"
+        table.add_row(spec.name, here, texts, str(spec.megabytes), spec.summary)
     return table

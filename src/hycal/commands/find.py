@@ -83,6 +83,7 @@ def _query(what: str, pile: Pile, project: Project | None) -> tuple[Floats, byte
     """Return the embedding of an image with its content hash, or the embedding of words with none."""
     from hycal.embedding import embed
     from hycal.embedding.sources import ImageFile
+    from hycal.project.labels import nearest_name
 
     if _is_file(what):
         found = embed([ImageFile(Path(what))], pile.encoder)
@@ -92,8 +93,9 @@ def _query(what: str, pile: Pile, project: Project | None) -> tuple[Floats, byte
     if not pile.encoder.has_text:
         labels = () if project is None else project.state.labels
         known = ", ".join([*map(str, labels[:5]), *(["..."] if len(labels) > 5 else [])])
+        near = "" if project is None else nearest_name(project.state, what)
         raise HyCalError(
-            f"{what!r} is no file and no class of the model{f' ({known})' if known else ''}, and words cannot be "
+            f"{what!r} is no file and no class of the model{f' ({known})' if known else ''}.{near} Words cannot be "
             f"looked for: the encoder {pile.encoder.name!r} has no text tower. `hycal encoders list` shows others."
         )
     return pile.encoder.encode_texts([what])[0], b""

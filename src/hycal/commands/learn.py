@@ -17,10 +17,12 @@ from hycal.commands._inputs import (
     DEFAULT_ENCODER,
     check_method,
     check_names,
+    embedded_before,
     embedding_cache,
     model_encoder,
     new_project,
     open_project,
+    rows_before,
 )
 from hycal.commands._output import (
     FOUND_SOMETHING,
@@ -74,24 +76,27 @@ def learn_command(
     learned. Links to folders are followed. What was found is printed first, and where it is doubtful a person is asked.
     The first call makes the model. An image that the model knows already, by its content, is not counted twice. FOLDER
     may also be a file of labels (CSV, JSON of Label Studio or COCO, XML of CVAT), with its images beside it or in
-    --images; predictions in it are not learned.
+    --images; predictions in it are not learned. A label such as flower/rose is that class if the model has the domain;
+    other labels of a table without domains get --domain, or the name of the file.
 
     Ends with 0 when all is done, 1 when nothing could be, 2 for a wrong option, 130 when interrupted.
 
     Example: hycal learn photos.hycal photos/flowers --domain flower
     """
     from hycal.encoders.catalog import augmented_name  # here, so that --help does not wait for it
-    from hycal.project.inputs import count_by_class, doubts, to_learn
+    from hycal.project.inputs import count_by_class, doubts, doubts_of_names, to_learn
     from hycal.project.learner import Learner
 
+    project = open_project(model) if model.exists() else None
+    state = None if project is None else project.state
     if augment is not None:
-        own = open_project(model).state.space.name if model.exists() else DEFAULT_ENCODER
-        encoder = augmented_name(encoder or own, augment)
+        encoder = augmented_name(encoder or (DEFAULT_ENCODER if state is None else state.space.name), augment)
     check_names(encoder, method)
-    labelled, left_out = to_learn(folder, domain=domain, outside=outside, images=images)
+    labelled, left_out = to_learn(folder, domain=domain, outside=outside, images=images, state=state)
     if not labelled:
         raise HyCalError(_no_images(folder, left_out))
-    doubtful = doubts(labelled) if folder.is_dir() else []
+    unnamed = state if domain is None else None
+    doubtful = doubts(labelled) if folder.is_dir() else doubts_of_names(labelled, folder, unnamed)
     if dry_run and as_json:
         skipped = skipped_json(left_out.all)
         print_json({"classes": count_by_class(labelled), "doubts": doubtful, "skipped": skipped})
@@ -104,7 +109,7 @@ def learn_command(
     if doubtful and not yes:
         ask_or_stop("Are these the classes to learn?")
     with working("loading the encoder", quiet=quiet):
-        project, loaded = _open(model, encoder, weights, method)
+        project, loaded = _with_encoder(project, model, encoder, weights, method)
     receipt = _learn(Learner(project, loaded), loaded, labelled, cache, thumbnails, quiet=quiet)
     receipt = replace(receipt, skipped=(*left_out.all, *receipt.skipped))
     print_receipt(project, receipt, as_json=as_json)
@@ -131,6 +136,8 @@ def correct_command(
     from hycal.project.labels import whole_label
     from hycal.project.learner import Learner
 
+    if image.is_dir():
+        raise HyCalError(f"{image} is a folder. Name one image, or learn a folder of class folders with `hycal learn`.")
     project = open_project(model)
     label = whole_label(project.state, label, ask=partial(_ask_domain, label) if is_watched() else None)
     learner = Learner(project, model_encoder(project.state, encoder, weights))
@@ -154,10 +161,11 @@ def _no_images(source: Path, left_out: LeftOut) -> str:
     )
 
 
-def _open(path: Path, encoder: str | None, weights: Path | None, method: str | None) -> tuple[Project, Encoder]:
-    if not path.exists():
+def _with_encoder(
+    project: Project | None, path: Path, encoder: str | None, weights: Path | None, method: str | None
+) -> tuple[Project, Encoder]:
+    if project is None:
         return new_project(path, encoder, weights, method=method)
-    project = open_project(path)
     check_method(project, method)
     return project, model_encoder(project.state, encoder, weights)
 
@@ -187,12 +195,10 @@ def _learn(
     *,
     quiet: bool,
 ) -> Receipt:
-    from hycal.encoders.catalog import JOINED_BY
-    from hycal.encoders.encoder import present_parts
-
     began = time.monotonic()
     console = Console(stderr=True, quiet=quiet)
     with embedding_cache(loaded, cache) as store, embedding_progress(console, total=len(images)) as watch:
+        before = rows_before(store)
         embedded = learner.embed(
             [image.source for image in images],
             names=[image.name for image in images],
@@ -204,11 +210,12 @@ def _learn(
     if not embedded.examples:
         reason = embedded.skipped[0]
         raise HyCalError(f"None of the {len(images)} files can be used. The first: {reason.name}: {reason.reason}.")
-    ready, used = time.monotonic(), JOINED_BY.join(part.name for part in present_parts(loaded))
+    ready, keys = time.monotonic(), [example.key for example in embedded.examples.values()]
+    used, known = embedded_before(loaded, before, keys, embedded.encoded)
     receipt = learner.learn(embedded.labelled([image.label for image in images]))
     print_line(
         console,
         f"{plural(embedded.encoded, 'file')} embedded with {used} in {ready - began:.1f} s, "
-        f"{len(embedded.examples) - embedded.encoded:,} embedded before, learned in {time.monotonic() - ready:.2f} s",
+        f"{known}, learned in {time.monotonic() - ready:.2f} s",
     )
     return replace(receipt, skipped=(*embedded.skipped, *receipt.skipped))

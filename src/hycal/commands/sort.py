@@ -158,7 +158,7 @@ def _way(copy: bool, move: bool, link: bool) -> Way:
     wanted: dict[Way, bool] = {"copy": copy, "move": move, "link": link}
     chosen = [way for way, asked in wanted.items() if asked]
     if len(chosen) != 1:
-        raise typer.BadParameter("expected one of --copy, --move and --link", param_hint="--copy / --move / --link")
+        raise typer.BadParameter(f"choose {'only one' if chosen else 'one'} of --copy, --move and --link")
     return chosen[0]
 
 

@@ -51,9 +51,10 @@ def suggest_command(
     and model give the same suggestions.
 
     Label them with `hycal correct`, by moving them into class folders for `hycal learn`, or in a table: fill in the
-    labels of --out and let `hycal learn` read the file.
+    labels of --out and let `hycal learn` read the file. A guess may be copied as it is; the classes of a new domain
+    get --domain.
 
-    Example: hycal suggest photos.hycal pile --out pile/labels.csv; hycal learn photos.hycal pile/labels.csv
+    Example: hycal suggest birds.hycal pile --out pile/labels.csv; hycal learn birds.hycal pile/labels.csv --domain bird
     """
     from hycal.pile.suggestion import suggest  # here, so that --help does not wait for it
 

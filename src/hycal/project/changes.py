@@ -122,7 +122,10 @@ def forget(state: State, target: Target) -> Change:
 
 
 def rename(state: State, old: Target, new: str) -> Change:
-    """Rename a class, or every class of a domain. Predictions change only in that name."""
+    """Rename a class, or every class of a domain.
+
+    Predictions change only in that name, unless classes come to another domain; the receipt says so.
+    """
     names = new_names(state, old, new)
     if all(label == renamed for label, renamed in names.items()):
         return state, unchanged(state, "rename", f"{old.name} has that name already")
@@ -131,12 +134,12 @@ def rename(state: State, old: Target, new: str) -> Change:
         changes[renamed] = replace(state.classes[label], domain=split_label(renamed)[0])
     counts: dict[Label, int] = {name: len(state.classes[label].examples) for label, name in names.items()}
     memo = state.classifier.rename_memo(state.memo, names)
-    return changed(state, changes, "rename", f"{old.name} to {new}", counts, memo=memo)
+    return changed(state, changes, "rename", describe_rename(state, old, new, names), counts, memo=memo)
 
 
 def merge(state: State, other: State) -> Change:
     """Learn every image of `other`; an image that both have counts once."""
-    check_mergeable(_kind(state), _kind(other))
+    check_mergeable(model_kind(state), model_kind(other))
     other.classifier.records_.check_samples("be merged into a model that is not; merge that one into this one")
     arrivals = [
         Arrival(label, example)  # type: ignore[arg-type]
@@ -273,7 +276,26 @@ def new_names(state: State, old: Target, new: str) -> dict[Label, str]:
     return names
 
 
-def _kind(state: State) -> ModelKind:
+def joined_domain(state: State, old: Target, names: Mapping[Label, str]) -> str:
+    """Return the domain that a renamed domain becomes one with, "" if none."""
+    new = split_label(next(iter(names.values())))[0]
+    taken = {normal_name(domain) for domain in state.domains if domain != old.name}
+    return new if old.kind == "domain" and new in taken else ""
+
+
+def describe_rename(state: State, old: Target, new: str, names: Mapping[Label, str]) -> str:
+    """Describe a renaming, and say where it changes which classes are in one domain: answers may change then."""
+    joined = joined_domain(state, old, names)
+    if joined:
+        return f"{old.name} to {new}; {joined} was a domain already, and the two are one now, so answers may change"
+    moved = any(split_label(name)[0] != state.classes[label].domain for label, name in names.items())
+    if old.kind == "class" and moved:
+        return f"{old.name} to {new}; it is in another domain now, so answers may change"
+    return f"{old.name} to {new}"
+
+
+def model_kind(state: State) -> ModelKind:
+    """Return what another model must have in common with this one to be merged into it."""
     space = state.space
     return ModelKind(
         type(state.classifier).__name__, space.dimension, space.fingerprint, space.name, state.classifier.views

@@ -50,6 +50,12 @@ def encoder_of(
     known, asked = _parts(own), _parts(name or own)
     if own and name and not asked <= known:
         find_parts(name)  # a misspelt name is no other encoder
+        lacking = views_to_add(state.space, asked)
+        if lacking and not state.sealed:
+            raise HyCalError(
+                f"This model was learned with encoder {own!r} and lacks the view of {' and '.join(lacking)}. Add it "
+                f"first: {adding_views('MODEL', lacking)}. Or leave --encoder out."
+            )
         raise HyCalError(
             f"This model was learned with encoder {own!r}, so {name!r} cannot be used with it: their embeddings "
             f"cannot be compared. Leave --encoder out, or learn the images again into a new model."
@@ -76,6 +82,17 @@ def _fingerprint(part: Space) -> str:
 
 def _parts(name: str) -> set[str]:
     return {part.strip().lower() for part in name.split(JOINED_BY)}
+
+
+def views_to_add(space: Space, names: Iterable[str]) -> list[str]:
+    """Return which of these encoders a space lacks, if they are all of its own and more; [] if they are not."""
+    own, asked = {part.name for part in space.parts}, set(names)
+    return sorted(asked - own) if own < asked and "" not in asked else []
+
+
+def adding_views(model: str, names: Iterable[str]) -> str:
+    """Return the commands that add views to a model."""
+    return ", then ".join(f"`hycal views {model} --add {name} --images FOLDER`" for name in names)
 
 
 def _load_parts(

@@ -61,12 +61,18 @@ class HeldOutImages:
 
 
 def to_learn(
-    source: Path, *, domain: str | None = None, outside: bool = False, images: Path | None = None
+    source: Path,
+    *,
+    domain: str | None = None,
+    outside: bool = False,
+    images: Path | None = None,
+    state: State | None = None,
 ) -> tuple[list[LabelledImage], LeftOut]:
     """Return the images of a folder or of a file of labels that are learned, and what is left out.
 
     `domain` is that of all images; by default what the input says. With `outside`, a manifest may name images outside
-    its folder. `images` is the folder of the images that a file of labels names; by default its own.
+    its folder. `images` is the folder of the images that a file of labels names; by default its own. `state` is the
+    model that learns them: a file of labels may name its classes whole.
     """
     if source.is_file() and is_table(source):
         raise HyCalError(
@@ -75,7 +81,8 @@ def to_learn(
             "and is not embedded again. In Python, `partial_fit` learns the rows of a table."
         )
     listed = list_images(source, outside=outside, images=images)
-    found, left_out = _labels(_entries(listed), [image.source.name for image in listed], TO_LEARN, source, domain)
+    entries, names = _entries(listed, source, state), [image.source.name for image in listed]
+    found, left_out = _labels(entries, names, TO_LEARN, source, domain)
     return [LabelledImage(listed[at].source, listed[at].file, label) for at, label in found.items()], left_out
 
 
@@ -107,6 +114,17 @@ def doubts(images: Sequence[LabelledImage]) -> list[str]:
     ]
 
 
+def doubts_of_names(images: Sequence[LabelledImage], source: Path, state: State | None) -> list[str]:
+    """Return which new classes of a file of labels that names no domain are called like a class of the model."""
+    found = {} if state is None else {label: known_label(state, label) for label in count_by_class(images)}
+    return [
+        f"{label}: a new class, in a domain called like the file; if it is the class {known} of the model, name its "
+        f"domain: --domain {split_label(known)[0]}"
+        for label, known in found.items()
+        if known is not None and normal_name(str(known)) != label and _named_by(source, split_label(label)[0])
+    ]
+
+
 def count_by_class(images: Iterable[LabelledImage]) -> dict[str, int]:
     """Return the number of images of each class."""
     return dict(sorted(Counter(image.label for image in images).items()))
@@ -125,7 +143,8 @@ def held_out_images(source: Path, state: State, *, domain: str | None = None, ou
         )
         return HeldOutImages(table.rows[list(known)], list(known.values()), left_out)
     images = list_images(source, outside=outside)
-    known, left_out = _known(_entries(images), [image.source.name for image in images], state, source, domain)
+    entries, names = _entries(images, source, state), [image.source.name for image in images]
+    known, left_out = _known(entries, names, state, source, domain)
     return HeldOutImages([images[at].source for at in known], list(known.values()), left_out)
 
 
@@ -153,8 +172,28 @@ class _Entry(NamedTuple):
     problem: str = ""
 
 
-def _entries(images: Iterable[ListedImage]) -> list[_Entry]:
-    return [_Entry(image.domain, image.label, image.split, image.problem) for image in images]
+def _entries(images: Iterable[ListedImage], source: Path, state: State | None) -> list[_Entry]:
+    """Return what an input says. A label that names its class whole needs no domain from the name of the file."""
+    whole = set() if state is None else {normal_name(str(label)) for label in state.labels}
+    domains = set() if state is None else {normal_name(domain) for domain in state.domains}
+
+    def is_whole(label: str) -> bool:
+        return label in whole or (all(split_label(label)) and split_label(label)[0] in domains)
+
+    return [
+        _Entry(
+            "" if _named_by(source, image.domain) and is_whole(image.label) else image.domain,
+            image.label,
+            image.split,
+            image.problem,
+        )
+        for image in images
+    ]
+
+
+def _named_by(source: Path, domain: str) -> bool:
+    """Whether a domain is that of a file of labels which names none."""
+    return source.is_file() and domain == normal_name(source.stem)
 
 
 def _known(

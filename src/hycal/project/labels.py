@@ -195,7 +195,7 @@ def whole_label(state: State, name: str, *, ask: Callable[[Sequence[str]], str] 
     domains = [domain for domain in state.domains if domain]
     if "/" not in name and ask is None:
         raise HyCalError(
-            f"{name!r} is no class of this model.{_nearest(state, name)} For a new class name its domain too: "
+            f"{name!r} is no class of this model.{nearest_name(state, name)} For a new class name its domain too: "
             f"{class_label(domains[0] if domains else 'flower', name)}. Domains so far: {', '.join(domains) or 'none'}."
         )
     label = name if "/" in name or ask is None else class_label(ask(domains), name)
@@ -237,7 +237,7 @@ def _whole(kind: TargetKind, name: str, state: State, labels: list[Label]) -> Ta
     return Target(kind, name, {label: tuple(e.identity for e in state.classes[label].examples) for label in labels})
 
 
-def _nearest(state: State, name: str) -> str:
+def nearest_name(state: State, name: str) -> str:
     """Ask for the label or domain that is written most like `name`, which may lack the domain, in any case."""
     written = {split_label(label)[1].lower(): str(label) for label in state.labels}
     written |= {known.lower(): known for known in (*map(str, state.labels), *state.domains)}
@@ -246,6 +246,6 @@ def _nearest(state: State, name: str) -> str:
 
 def _guess(state: State, name: str) -> str:
     known = [*map(str, state.labels), *state.domains]
-    return _nearest(state, name) or (
+    return nearest_name(state, name) or (
         f" It knows {', '.join(known[:5])}{', ...' if len(known) > 5 else ''}." if known else " It has no classes yet."
     )

@@ -11,13 +11,24 @@ import numpy as np
 
 from hycal.base import IncrementalClassifier
 from hycal.errors import HyCalError
-from hycal.project.changes import Arrival, Change, Receipt, check_rows, describe_counts, new_names, unchanged
+from hycal.project.changes import (
+    Arrival,
+    Change,
+    Receipt,
+    check_rows,
+    describe_counts,
+    describe_rename,
+    joined_domain,
+    model_kind,
+    new_names,
+    unchanged,
+)
 from hycal.project.examples import ClassExamples, Example
 from hycal.project.labels import Target, check_class_name, own_labels, split_label
 from hycal.project.state import State
 from hycal.state.sealed import SealedRecords, refuse
 from hycal.state.sealed_views import SealedViews
-from hycal.validation import Floats, Label, check_one_kind, normal_name
+from hycal.validation import Floats, Label, check_mergeable, check_one_kind, normal_name
 
 _KEEPS = {
     "means": "counts and means of classes",
@@ -148,8 +159,14 @@ def left_behind(state: State, labels: Iterable[Label]) -> str:
 
 
 def rename(state: State, old: Target, new: str) -> Change:
-    """Rename a class, or every class of a domain."""
+    """Rename a class, or every class of a domain. Two domains do not become one: no undo could part them again."""
     names = new_names(state, old, new)
+    joined = joined_domain(state, old, names)
+    if joined:
+        raise HyCalError(
+            f"{joined!r} is a domain already, and a sealed model has no undo that could part the two again. Nothing "
+            "was changed. Choose another name, or rename the classes one by one."
+        )
     if all(label == renamed for label, renamed in names.items()):
         return state, unchanged(state, "rename", f"{old.name} has that name already")
     records = state.classifier.records_
@@ -157,11 +174,13 @@ def rename(state: State, old: Target, new: str) -> Change:
     renamed = records.rename(names, {label: split_label(name)[0] for label, name in names.items()})
     counts: dict[Label, int] = {name: state.classes[label].count for label, name in names.items()}
     memo = state.classifier.rename_memo(state.memo, names)
-    return _changed(state, state.classifier.with_records(renamed.with_memo(memo)), "rename", counts)
+    what = describe_rename(state, old, new, names)
+    return _changed(state, state.classifier.with_records(renamed.with_memo(memo)), "rename", counts, what)
 
 
 def merge(state: State, other: State) -> Change:
     """Learn all that another model learned, sealed or not. An image that both know counts twice."""
+    check_mergeable(model_kind(state), model_kind(other))
     counts = {own: other.classes[label].count for label, own in own_labels(state, other.classes).items()}
     return _changed(state, copy.copy(state.classifier).merge(other.classifier), "merge", counts)
 
@@ -175,9 +194,11 @@ def _state(state: State, classifier: IncrementalClassifier) -> State:
     )
 
 
-def _changed(state: State, classifier: IncrementalClassifier, action: str, counts: Mapping[Label, int]) -> Change:
+def _changed(
+    state: State, classifier: IncrementalClassifier, action: str, counts: Mapping[Label, int], what: str = ""
+) -> Change:
     """Return the state of the changed classifier, with an entry that no undo reverses."""
-    what = describe_counts(counts)
+    what = what or describe_counts(counts)
     following = state.noted(_state(state, classifier), action, what)
     receipt = Receipt(action, what, state.hash, following.hash, counts, undoable=False, touched=tuple(counts))
     return following, replace(receipt, change=following.history[-1].id)

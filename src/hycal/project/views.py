@@ -138,9 +138,9 @@ def drop_view(state: State, name: str) -> Change:
     at, parts = _place(state, name), state.space.parts
     if at is None or state.space.views is None:
         listed = " and ".join(filter(None, (part.name for part in parts))) or "unnamed"
-        if len(parts) == 1:
+        if len(parts) == 1 and at is not None:
             raise HyCalError(f"{name} cannot be dropped: the model has one view, {listed}, and needs it.")
-        raise HyCalError(f"The model has no view {name!r}; it has {listed}. Name one of these.")
+        raise HyCalError(f"The model has no view {name!r}; it has {listed}. Nothing was changed.")
     space = Space.joined(part for number, part in enumerate(parts) if number != at)
     changes = _moved(state, space, lambda example, moved: moved, lambda label, moved: moved)
     alone = sum(not example.row.any() for class_ in changes.values() for example in class_.examples)

@@ -203,7 +203,7 @@ async def correct(
 
 @router.post("/rename", summary="Rename a class or a domain")
 def rename(service: TheService, body: requests.RenameIn) -> schemas.ChangeOut:
-    """Only the name changes: the scores stay as they are."""
+    """Only the name changes, and the scores stay, unless classes come to another domain: `what` says so then."""
     return _change(service, lambda: service.project.rename(body.old, body.new))
 
 

@@ -196,7 +196,7 @@ async function expand(row, button, one) {
 
 async function rename(old, shown, what) {
   const name = await askFor(`Rename ${what}`, shown);
-  if (name && name !== shown) await change("rename", { old, new: name }, () => `Renamed to ${name}`);
+  if (name && name !== shown) await change("rename", { old, new: name }, (receipt) => `Renamed ${receipt.what}`);
 }
 
 const imagesOf = (domain) => store.classes.filter((one) => one.domain === domain).reduce((sum, { shots }) => sum + shots, 0);
