@@ -102,7 +102,7 @@ def test_it_learns_forgets_renames_and_merges(plain, small, photos, shared_cache
     assert [entry["action"] for entry in hycal_json("info", small)["history"]] == ["learn", "rename", "forget"]
 
 
-NO_VIEW = "the model is sealed: no view can be added or dropped"
+NO_VIEW = "the model is sealed: add or drop views in the one that it was sealed from"
 
 
 def test_no_view_is_recommended(small):
