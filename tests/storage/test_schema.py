@@ -56,7 +56,7 @@ def test_projects_fit_open_and_sealed(tmp_path):
 
 
 def test_a_sealed_model_of_several_views_fits(tmp_path):
-    model = learn(GDA(views=(5, 3)), STREAM.in_views((5, 3)).steps).seal()
+    model = learn(GDA(views=(6, 2)), STREAM.in_views((6, 2)).steps).seal()
     model.save(tmp_path / "model")
     sound = manifest(tmp_path / "model")
     SCHEMA.validate(sound)
