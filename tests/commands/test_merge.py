@@ -37,6 +37,9 @@ def test_a_model_that_lacks_a_view_of_the_other_is_told_how_to_get_it(photos, lo
     add, out = "`hycal views low.hycal --add builtin:flip --images FOLDER`", ("--out", "both.hycal")
     for pair in (("two.hycal", "low.hycal"), ("low.hycal", "two.hycal")):
         assert f"Add it first: {add}" in hycal_error("merge", *pair, *out)
+    hycal("seal", "two.hycal", "--out", "both-sealed.hycal")
+    assert "merge that one into this one" in hycal_error("merge", "low.hycal", "both-sealed.hycal", *out)
+    assert "it has no images" in hycal_error("views", "both-sealed.hycal", "--add", "dinov2-s")
     hycal("seal", "low.hycal", "--out", "sealed.hycal")
     assert "the model that it was sealed from can" in hycal_error("merge", "sealed.hycal", "two.hycal", *out)
     for other in ("low.hycal", "sealed.hycal"):

@@ -27,8 +27,7 @@ def test_a_receipt_says_where_answers_may_change(model, tmp_path):
     assert "it is in another domain now, so answers may change" in hycal("rename", model, "tall/7", "small/7")
     said = hycal("rename", model, "tall", "small")
     assert "small was a domain already, and the two are one now, so answers may change" in said
-    for _ in range(4):
-        hycal("undo", model)
+    assert "two are one" not in "".join(hycal("undo", model) for _ in range(4))
     assert hycal_json("info", model)["hash"] == before
     assert "could part the two again" in hycal_error("rename", tmp_path / "sealed.hycal", "tall", "low")
     assert hycal_json("rename", tmp_path / "sealed.hycal", "tall", "long")["what"] == "tall to long"

@@ -34,6 +34,8 @@ def test_a_table_in_the_pile_is_filled_in_with_a_guess_and_learned(photos, tmp_p
     assert "not replaced" in hycal_error("suggest", model, pile, "--out", pile / "labels.csv")
     (pile / "labels.csv").write_text("\n".join(["file,label", *(f"{row['file']},tall/7" for row in rows)]))
     hycal("learn", model, pile / "labels.csv", "--domain", "tall", "-q")
+    (pile / "tall.csv").write_text((pile / "labels.csv").read_text())
+    assert set(hycal_json("learn", tmp_path / "again.hycal", pile / "tall.csv", "-q")["images"]) == {"tall/7"}
     found = hycal_json("suggest", model, pile, "--most", 2)
     assert {item["guess"] for item in found["suggestions"]} == {"tall/7"}
     assert [Path(item["file"]).name for item in found["skipped"]] == ["notes.txt"]

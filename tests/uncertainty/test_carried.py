@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hycal import NCM
+from hycal import NCM, HierarchicalHyCal, HyCal
 from hycal.state.changes import Changes
 from hycal.testing.streams import Stream, learn
 
@@ -52,10 +53,33 @@ def test_a_temperature_is_fitted_anew_where_all_scores_change(stream):
     fitted = learn(NCM(), stream.steps)
     before = fitted.calibration_
     margins = 2.0 * before.likelihood.margins
-    stale = replace(before, likelihood=replace(before.likelihood, margins=margins, unwatched=2))
+    stale = replace(before, likelihood=replace(before.likelihood, margins=margins))
     changes = Changes.between(fitted.records_, fitted.records_)
     assert before.after(changes, fitted, fitted.snapshot().value, None).temperature == pytest.approx(before.temperature)
     assert stale.after(changes, fitted, fitted.snapshot().value, None) is None
+
+
+def test_a_first_class_with_two_images_is_calibrated():
+    X = Stream.synthetic(0, shots=[[1] * 1100], width=8).steps[0].X
+    fitted = learn(NCM(), []).partial_fit(X, np.arange(1100))
+    assert not len(fitted.calibration_.own)
+    fitted.partial_fit(X[:1] + 0.01, [0])
+    assert len(fitted.calibration_.own)
+
+
+@pytest.mark.parametrize(
+    "method", [HyCal(fusion="image"), HierarchicalHyCal(), NCM()], ids=lambda one: type(one).__name__
+)
+@pytest.mark.parametrize("shots", [[[150] * 10, [1]], [[20] * 60, [1]], [[4] * 300, [2]]], ids=str)
+def test_one_image_of_a_new_class_or_of_a_small_one_leaves_no_stale_probability(method, shots):
+    stream = Stream.synthetic(0, shots=shots, width=16, queries=100)
+    fitted = learn(method.with_parameters(), stream.steps[:1])
+    step = stream.steps[1]
+    for row in range(len(step.y)):
+        fitted.predict_proba(stream.queries)
+        learn(fitted, [step.rows([row])])
+        anew = copy.copy(fitted).refresh().predict_proba(stream.queries)
+        np.testing.assert_allclose(fitted.predict_proba(stream.queries), anew, atol=0.02)
 
 
 def test_a_small_model_is_always_calibrated_anew():

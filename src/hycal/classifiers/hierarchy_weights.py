@@ -69,7 +69,9 @@ def class_weights(
         found["covariance"] = sources.covariances.without_each(samples.X, own)
     found["count"] = np.tile(count_evidence(records.counts[domain.columns]), (len(own), 1))
     kinds, weights = [KINDS.index(kind) for kind in found], np.zeros(len(KINDS))
-    near = None if start is None else np.where(start > 0.0, start, CENTRES)[kinds]
+    near = (
+        None if start is None or not start[kinds].all() else start[kinds]
+    )  # a weight left out was not zero in the fit
     penalty = Penalty(CENTRES[kinds], _PENALTY)
     weights[kinds] = fit_weights(np.stack(list(found.values())), own, penalty, near, classes_alike(own))
     return np.where(weights >= _LEAST, weights, 0.0)

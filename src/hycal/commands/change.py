@@ -179,8 +179,9 @@ def merge_command(
     from hycal.project.project import operations
 
     state, other = open_project(first).state, open_project(second).state
-    _check_views(first, state, second, other)
-    _check_views(second, other, first, state)
+    if state.sealed or not other.sealed:  # an open model cannot take in a sealed one, whatever its views
+        _check_views(first, state, second, other)
+        _check_views(second, other, first, state)
     following, receipt = operations(state).merge(state, other)
     print_receipt(Project.create(out, following), receipt, as_json=as_json)
 

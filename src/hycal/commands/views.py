@@ -31,7 +31,7 @@ from hycal.errors import HyCalError
 from hycal.project import Project, State
 from hycal.project.encoder import encoder_space, text_embeddings
 from hycal.project.examples import Example
-from hycal.project.views import ViewSummary, check_addable, find_images, images_without, views_of
+from hycal.project.views import ViewSummary, check_addable, check_has_images, find_images, images_without, views_of
 from hycal.validation import Floats, unit_rows
 
 _NAMES_SHOWN = 3
@@ -130,6 +130,7 @@ def _add(
     quiet: bool,
     as_json: bool,
 ) -> None:
+    check_has_images(project.state)
     specs, listed = find_parts(name), None if images is None else list_images(images)
     if len(specs) > 1:
         raise HyCalError(f"{name!r} names {len(specs)} encoders. Add one after the other; each is a change.")

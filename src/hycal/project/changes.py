@@ -139,8 +139,8 @@ def rename(state: State, old: Target, new: str) -> Change:
 
 def merge(state: State, other: State) -> Change:
     """Learn every image of `other`; an image that both have counts once."""
-    check_mergeable(model_kind(state), model_kind(other))
     other.classifier.records_.check_samples("be merged into a model that is not; merge that one into this one")
+    check_mergeable(model_kind(state), model_kind(other))
     arrivals = [
         Arrival(label, example)  # type: ignore[arg-type]
         for label, class_ in other.classes.items()

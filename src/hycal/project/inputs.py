@@ -238,5 +238,7 @@ def _label(entry: _Entry, source: Path, domain: str | None) -> str:
         name = source.resolve().parent.name
     if not name or "/" in name:
         raise HyCalError(f"A domain cannot be called {name!r}: its name must not be empty, nor contain a slash.")
-    own = entry.label if domain is None else entry.label.removeprefix(f"{name}/")  # the guess of `hycal suggest` has it
+    own = entry.label.removeprefix(
+        f"{name}/"
+    )  # labels may name their class whole, as the guess of `hycal suggest` does
     return class_label(name, own or entry.label)

@@ -9,7 +9,16 @@ import numpy as np
 from hycal.errors import HyCalError, MovedOnError
 from hycal.project.changes import Change, Receipt, changed, describe_counts, forget, size_of
 from hycal.project.labels import Target, find, look_up
-from hycal.project.state import HistoryEntry, State, Undo, drop_all_undo, drop_undo, last_redoable, last_undoable
+from hycal.project.state import (
+    HistoryEntry,
+    State,
+    Undo,
+    drop_all_undo,
+    drop_undo,
+    last_redoable,
+    last_undoable,
+    without_remark,
+)
 from hycal.state.sealed import refuse
 from hycal.storage.model_file import expect, unit_matrix
 
@@ -33,7 +42,7 @@ def undo(state: State, *, expected: str | None = None, when: str = "") -> Change
         raise HyCalError(
             f"The undo data of {entry.action!r} is damaged: it does not lead to {entry.before}. Nothing changed."
         )
-    what = f"{entry.action}: {entry.what}"
+    what = f"{entry.action}: {without_remark(entry.action, entry.what)}"
     counts = {label: size_of(class_) for label, class_ in entry.undo.classes.items()}
     method = None if entry.undo.method is None else state.method
     space = None if entry.undo.space is None else state.space

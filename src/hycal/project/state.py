@@ -110,7 +110,12 @@ def change_title(action: str, what: str) -> str:
     """
     while action in ("undo", "redo"):
         action, _, what = what.partition(": ")
-    return f"{_NOUNS.get(action, f'{action} of')} {what}"
+    return f"{_NOUNS.get(action, f'{action} of')} {without_remark(action, what)}"
+
+
+def without_remark(action: str, what: str) -> str:
+    """Return what a change was, without what followed from it: that answers may change once domains are joined."""
+    return what.partition("; ")[0] if action == "rename" and what.endswith("so answers may change") else what
 
 
 History = tuple[HistoryEntry, ...]

@@ -76,10 +76,15 @@ def _place(state: State, name: str) -> int | None:
     return names.index(name.lower()) if name.lower() in names else None
 
 
-def check_addable(state: State, part: Space) -> None:
-    """Refuse a view that a model cannot get: before its images are embedded."""
+def check_has_images(state: State) -> None:
+    """Refuse a view of a sealed model, whatever the encoder."""
     if state.sealed:
         refuse("get a view: it has no images")
+
+
+def check_addable(state: State, part: Space) -> None:
+    """Refuse a view that a model cannot get: before its images are embedded."""
+    check_has_images(state)
     if not state.classes:
         raise HyCalError(
             "The model has learned nothing yet, so there is nothing to add a view to. Name all encoders when it "
