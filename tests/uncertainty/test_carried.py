@@ -53,7 +53,7 @@ def test_a_temperature_is_fitted_anew_where_all_scores_change(stream):
     fitted = learn(NCM(), stream.steps)
     before = fitted.calibration_
     margins = 2.0 * before.likelihood.margins
-    stale = replace(before, likelihood=replace(before.likelihood, margins=margins))
+    stale = replace(before, likelihood=replace(before.likelihood, margins=margins, unwatched=2))
     changes = Changes.between(fitted.records_, fitted.records_)
     assert before.after(changes, fitted, fitted.snapshot().value, None).temperature == pytest.approx(before.temperature)
     assert stale.after(changes, fitted, fitted.snapshot().value, None) is None

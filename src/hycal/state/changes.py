@@ -102,6 +102,12 @@ class Changes:
         return sum(one.samples for one in self.classes)
 
     @cached_property
+    def fewest(self) -> int:
+        """The fewest samples that a class which changed had or has: 0 where one is new or gone."""
+        records = (record for one in self.classes for record in (one.old, one.new))
+        return min((0 if record is None else record.count for record in records), default=int(self.after.counts.min()))
+
+    @cached_property
     def moves(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """The old column of each class, (C,), -1 if its label is new; and the new column of each old one and of -1."""
         was = self.source.copy()

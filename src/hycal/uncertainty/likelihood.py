@@ -3,9 +3,10 @@
 A change of samples takes some out of those that are held out, and puts others in. Only these are scored again, each by
 the model without it. The fit minimises L(t) = strength/2 (t - log T0)^2 - sum_i w_i l_i(t) with t = log T, so that one
 Newton step from the old t leads to the new one, up to the second order of the step. The scores of the other samples
-stay as they were. That holds as long as all scores keep their scale, which the median margin of a few samples tells.
-T is fitted anew where a step of t, or the change of scale, could move a probability by more than 0.02. A step h moves a probability p of C classes by h p sum_j p_j m_j, with p_j
-and m_j the probabilities and margins of the others: at most by h (log(C - 1)/4 + 0.224).
+stay as they were. That holds as long as all scores keep their scale, which the median margin of sixteen samples tells;
+it is looked at whenever one sample in 1,000 has changed, or a class of few. T is fitted anew where a step of t, or the
+change of scale, could move a probability by more than 0.02. A step h moves a probability p of C classes by
+h p sum_j p_j m_j, with p_j and m_j the probabilities and margins of the others: at most by h (log(C - 1)/4 + 0.224).
 
     symbol   field        shape    meaning (n held-out samples)
     l_i      values       (n,)     log likelihood of the class of a sample, at t
@@ -35,8 +36,9 @@ _MOST_NEW = 8  # samples that are scored again
 _LEAST = 1e-300  # probability
 LEAST_MARGIN = 1e-9
 _ROWS_AT_ONCE = 50  # of which all scores are in memory
-_PROBES, _FEWEST_PROBES = 16, 4  # samples whose margins are watched; fewer of many classes
-_PROBED = 40_000  # scores of them
+_PROBES = 16  # samples whose margins are watched
+_WATCHED_AFTER = 1000  # margins are looked at again once one sample in so many has changed
+_FEW = 4  # samples of a class: where a class of fewer changes, or is new or gone, they are looked at too
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +115,8 @@ class HeldOut:
 class Likelihood:
     """The likelihood of held-out samples near T. The table above describes the arrays.
 
-    `strength` is the precision of log T around log T0, `centre` is T0; `margins` are those of the `probe` at the fit.
+    `strength` is the precision of log T around log T0, `centre` is T0; `margins` are those of the `probe` at the fit,
+    and `unwatched` is how many samples changed since they were looked at.
     """
 
     held_out: HeldOut
@@ -125,6 +128,7 @@ class Likelihood:
     curvatures: Doubles
     probe: Floats
     margins: Doubles
+    unwatched: int = 0
 
     @classmethod
     def of(
@@ -140,8 +144,7 @@ class Likelihood:
         `prior` has the strength and T0; `margins` are those of samples under the model.
         """
         samples = found.samples
-        probes = min(_PROBES, max(_FEWEST_PROBES, _PROBED // found.scores.shape[1]))
-        probe = samples.X[:: max(len(samples.X) // probes, 1)][:probes]
+        probe = samples.X[:: max(len(samples.X) // _PROBES, 1)][:_PROBES]
         parts = found.of_own(lambda scores, own: _derivatives(scores, own, temperature))
         values, slopes, curvatures = parts
         return cls(held_out, *prior, temperature, values, slopes, curvatures, probe, margins(probe))
@@ -150,10 +153,11 @@ class Likelihood:
         """Return the likelihood at the temperature after a change; None if that has to be fitted anew."""
         if not len(self.values):
             return None
-        longest = longest_step(len(changes.after.counts))
-        scale = score_margins(method, derived, self.probe) / self.margins
-        if abs(float(np.log(np.median(scale)))) > longest:
-            return None
+        unwatched, longest = self.unwatched + changes.samples, longest_step(len(changes.after.counts))
+        if changes.fewest < _FEW or _WATCHED_AFTER * unwatched > int(changes.after.counts.sum()):
+            scale, unwatched = score_margins(method, derived, self.probe) / self.margins, 0
+            if abs(float(np.log(np.median(scale)))) > longest:
+                return None
         now, source = self.held_out.after(changes)
         fresh = np.flatnonzero(source < 0)
         if not len(source) or len(fresh) > _MOST_NEW:
@@ -171,7 +175,7 @@ class Likelihood:
         values, slopes = _moved(parts, step)
         temperature = self.temperature * float(np.exp(step))
         moved = {"values": values, "slopes": slopes, "curvatures": parts[2]}
-        return replace(self, held_out=now, temperature=temperature, **moved)
+        return replace(self, held_out=now, temperature=temperature, unwatched=unwatched, **moved)
 
     def chances(self, temperatures: Sequence[tuple[float, float]], floor: float, classes: int) -> Doubles:
         """Return the probabilities that the samples give to their own class, averaged over temperatures, sorted."""
